@@ -1,0 +1,1 @@
+//! legwork-sqlite

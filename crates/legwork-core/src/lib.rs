@@ -1,1 +1,22 @@
-//! legwork-core
+//! The nouns, state machines and ports of legwork.
+//!
+//! Everything else in the house knows this crate, and it knows nobody: it does no IO, starts no task,
+//! reads no clock and draws no random number. Time, ids and randomness are arguments.
+#![deny(missing_docs)]
+
+pub mod batch;
+pub mod budget;
+pub mod child;
+pub mod completion;
+pub mod delivery;
+pub mod fact;
+pub mod ids;
+pub mod message;
+pub mod outcome;
+pub mod ports;
+pub mod pulse;
+pub mod record;
+pub mod report;
+pub mod steering;
+pub mod step;
+pub mod time;

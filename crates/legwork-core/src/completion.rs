@@ -1,0 +1,161 @@
+//! The results of settled children as the outside reads them: one [`Entry`] for each task, one [`BatchResult`] for each
+//! joined call. Every field is computed from typed facts, never from a child's prose (invariant 19).
+
+use crate::fact::Accepted;
+use crate::ids::DelegationId;
+use crate::outcome::{FailureKind, Outcome, StopReason, WireStatus};
+use crate::record::{ChildRecord, DelegationRecord};
+use crate::report::TraceItem;
+use serde::{Deserialize, Serialize};
+
+/// The result of one task (ENTRY-1, ENTRY-2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The task's position in the call.
+    pub task_index: usize,
+    /// How it ended.
+    pub status: WireStatus,
+    /// The answer, or what is left of it.
+    pub summary: Option<String>,
+    /// Model calls made.
+    pub api_calls: u32,
+    /// Seconds from the first run's start to the end, two decimals.
+    pub duration_seconds: f64,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// Why it ended.
+    pub exit_reason: String,
+    /// Whether the step limit cut it off.
+    pub truncated: bool,
+    /// Tokens used.
+    pub tokens: Tokens,
+    /// Its tool calls.
+    pub tool_trace: Vec<TraceItem>,
+    /// US dollars, six decimals, zero when unknown.
+    pub cost_usd: f64,
+    /// `estimated` or `unknown`.
+    pub cost_status: String,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The class of a provider's failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_reason: Option<String>,
+    /// The path of its transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_transcript: Option<String>,
+}
+
+/// The tokens of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Prompt tokens.
+    pub input: u64,
+    /// Reply tokens.
+    pub output: u64,
+}
+
+/// The result of a joined call (OUT-1, OUT-2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BatchResult {
+    /// The delegation.
+    pub delegation_id: DelegationId,
+    /// One entry a task, in task order; settled ones only while `complete` is false.
+    pub results: Vec<Entry>,
+    /// Seconds from acceptance to the last end, two decimals.
+    pub total_duration_seconds: f64,
+    /// The transcripts of the children that ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live_transcripts: Vec<String>,
+}
+
+impl BatchResult {
+    /// The results so far of a stored delegation. Children that have not settled have no entry.
+    pub fn of(record: &DelegationRecord) -> BatchResult {
+        let settled = record.children.iter().enumerate();
+        let results: Vec<Entry> =
+            settled.filter_map(|(index, child)| entry(&record.accepted, index, child)).collect();
+        let end = record.children.iter().filter_map(|child| child.ended_at).max();
+        let total = end.map_or(0.0, |end| end.since(record.accepted_at).as_secs_f64());
+        let live_transcripts = results.iter().filter_map(|entry| entry.live_transcript.clone()).collect();
+        BatchResult {
+            delegation_id: record.accepted.delegation.clone(),
+            results,
+            total_duration_seconds: rounded(total, 2),
+            live_transcripts,
+        }
+    }
+
+    /// Whether all tasks ended with a whole answer: the condition of exit code 0.
+    pub fn is_success(&self, tasks: usize) -> bool {
+        let whole = |entry: &Entry| entry.status == WireStatus::Completed && !entry.truncated;
+        self.results.len() == tasks && self.results.iter().all(whole)
+    }
+}
+
+/// The entry of one child; `None` while it has not settled.
+pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Option<Entry> {
+    let outcome = child.outcome()?;
+    let report = child.report.as_ref();
+    let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
+    let usage = report.map_or(pulse.usage, |report| report.usage);
+    let cost = report.map_or(pulse.cost, |report| report.cost);
+    let ran = child.started_at.is_some();
+    let transcript = accepted.transcripts.get(task_index).filter(|path| ran && !path.is_empty());
+    Some(Entry {
+        task_index,
+        status: outcome.status(),
+        summary: report.and_then(|report| report.answer.clone()),
+        api_calls: report.map_or(pulse.model_calls, |report| report.model_calls),
+        duration_seconds: duration(child),
+        model: report.and_then(|report| report.model.clone()),
+        exit_reason: outcome.exit_reason().to_owned(),
+        truncated: outcome.is_truncated(),
+        tokens: Tokens { input: usage.input, output: usage.output },
+        tool_trace: report.map(|report| report.tool_trace.clone()).unwrap_or_default(),
+        cost_usd: rounded(cost.usd(), 6),
+        cost_status: cost.status().to_owned(),
+        error: error_text(outcome, report.and_then(|report| report.error.clone())),
+        failure_reason: report
+            .and_then(|report| report.failure_reason)
+            .map(|reason| reason.as_str().to_owned()),
+        live_transcript: transcript.cloned(),
+    })
+}
+
+fn duration(child: &ChildRecord) -> f64 {
+    match (child.started_at, child.ended_at) {
+        (Some(start), Some(end)) => rounded(end.since(start).as_secs_f64(), 2),
+        (None, _) | (_, None) => 0.0,
+    }
+}
+
+/// The child's own error where it gave one, else a sentence that says what the outcome means.
+fn error_text(outcome: Outcome, reported: Option<String>) -> Option<String> {
+    let own = match outcome {
+        Outcome::Succeeded | Outcome::Partial(_) => return reported,
+        Outcome::Failed(FailureKind::EmptyAnswer) => "the subagent gave no answer",
+        Outcome::Failed(FailureKind::Panicked) => "the subagent's code panicked",
+        Outcome::Failed(FailureKind::Setup | FailureKind::Model | FailureKind::Tool | FailureKind::Store) => {
+            "the subagent failed"
+        }
+        Outcome::Stopped(StopReason::Cancelled) => "stopped on request",
+        Outcome::Stopped(StopReason::ParentStopped) => "stopped because its parent was stopped",
+        Outcome::Stopped(StopReason::Stalled) => "stopped because it made no progress",
+        Outcome::Stopped(StopReason::TimedOut) => "stopped at its inactivity limit",
+        Outcome::Stopped(StopReason::SessionEnded) => "stopped because its session ended",
+        Outcome::Stopped(StopReason::OwnerLost) => {
+            "never started: the process that owned it died before its turn came; ask for it again"
+        }
+        Outcome::Stopped(StopReason::Shutdown) => "stopped because the process was told to end",
+        Outcome::Lost => {
+            "the process that ran it died before it ended; what it did until then is in its transcript"
+        }
+    };
+    Some(reported.unwrap_or_else(|| own.to_owned()))
+}
+
+fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals);
+    (value * scale).round() / scale
+}

@@ -1,0 +1,76 @@
+//! The facts that the owner of a delegation records. They are the events of the state machines, so replaying them gives
+//! the live state again.
+
+use crate::batch::{Lineage, Reach, Setting, Task, Unit};
+use crate::child::ChildEvent;
+use crate::ids::{CallKey, ChildId, DelegationId, Epoch, OwnerId, UnitId};
+use crate::report::Report;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// One recorded fact about a delegation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact {
+    /// The delegation exists, with its units, children and held deliveries.
+    Accepted(Box<Accepted>),
+    /// A child moved.
+    Moved {
+        /// Which.
+        child: ChildId,
+        /// How.
+        event: ChildEvent,
+    },
+    /// A child's runner is gone: its event is [`ChildEvent::Returned`] with the report's ending.
+    Returned {
+        /// Which.
+        child: ChildId,
+        /// What it handed in.
+        report: Box<Report>,
+    },
+    /// All children of a unit have settled: its delivery becomes ready, in the commit of the last child's fact.
+    UnitSettled {
+        /// Which.
+        unit: UnitId,
+    },
+}
+
+/// Everything that is fixed when a delegation is accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Its id.
+    pub delegation: DelegationId,
+    /// Who asked.
+    pub lineage: Lineage,
+    /// What makes the dispatch idempotent.
+    pub call_key: Option<CallKey>,
+    /// How results reach the session.
+    pub reach: Reach,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// The children by task index.
+    pub children: Vec<ChildId>,
+    /// The units.
+    pub units: Vec<Unit>,
+    /// What the children run with.
+    pub setting: Setting,
+    /// The paths of the live transcripts by task index; empty where there is none.
+    pub transcripts: Vec<String>,
+}
+
+/// Facts of one delegation that are recorded together or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    /// The delegation.
+    pub delegation: DelegationId,
+    /// How many facts of it the writer knows of. Any other number in the store refuses the append.
+    pub expected_seq: u64,
+    /// The process that writes.
+    pub owner: OwnerId,
+    /// Its generation; an older one than the store's is refused.
+    pub epoch: Epoch,
+    /// When they happened.
+    pub at: Timestamp,
+    /// The facts, in order.
+    pub facts: Vec<Fact>,
+}

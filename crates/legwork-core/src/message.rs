@@ -1,0 +1,100 @@
+//! The messages of a conversation as legwork stores them, independent of any provider's wire format.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Whose voice a stored message is. A child's text is never the user's voice (invariant 27).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Author {
+    /// Instructions of ours; only as the first message.
+    System,
+    /// The person, or for a child the task it was given.
+    User,
+    /// The model.
+    Assistant,
+    /// The results of tool calls.
+    Tool,
+    /// Results of subagents that came back.
+    Completion,
+}
+
+/// One stored message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Whose voice it is.
+    pub author: Author,
+    /// What it consists of, in order.
+    pub parts: Vec<Part>,
+}
+
+/// One part of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// The model's reasoning, kept so that it can be carried back where the protocol wants it.
+    Reasoning {
+        /// What can be read of it.
+        text: String,
+        /// The provider's own form of it, opaque to us.
+        opaque: Option<Value>,
+    },
+    /// The model asks for a tool.
+    Call(ToolCall),
+    /// What a tool gave back.
+    Result(ToolResult),
+}
+
+/// One tool call of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Unique within its conversation.
+    pub id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments, parsed; `null` when they were not valid JSON.
+    pub arguments: Value,
+    /// The text of the arguments when they were not valid JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed: Option<String>,
+}
+
+/// One tool's answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The id of the call it answers.
+    pub call_id: String,
+    /// What the model reads.
+    pub content: String,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+}
+
+impl Message {
+    /// A message that is one piece of text.
+    pub fn text(author: Author, text: impl Into<String>) -> Self {
+        Message { author, parts: vec![Part::Text { text: text.into() }] }
+    }
+
+    /// All plain text of the message, joined as it stands.
+    pub fn plain_text(&self) -> String {
+        let pieces = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) => None,
+        });
+        pieces.collect()
+    }
+
+    /// The tool calls of the message, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Result(_) => None,
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
+
+use super::Pending;
+use crate::batch::{NewBatch, Ticket};
+use crate::child::ChildState;
+use crate::ids::{ChildId, ClaimId, DelegationId};
+use crate::outcome::{Force, Outcome, StopReason};
+use crate::pulse::{LineEvent, Pulse};
+use crate::record::DelegationRecord;
+use crate::steering::Scope;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Accepts work, and answers for it.
+pub trait Delegator: Send + Sync {
+    /// Accepts a delegation. A ticket means that it is durable: a crash right after loses nothing. A second
+    /// dispatch under the same call key gets the first one's ticket.
+    ///
+    /// Dropping the future does not take the delegation back once it was recorded.
+    fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>>;
+
+    /// Waits until every child of the delegation has settled, and claims its units. The caller owes the store an
+    /// acknowledgement of the claims, in the commit of the turn that carries the results.
+    ///
+    /// Dropping the future ends the wait and stops nothing.
+    fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>>;
+
+    /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends.
+    fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped>;
+
+    /// The children of this process that have not settled, and those of `delegation` that have.
+    fn view(&self, delegation: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>>;
+
+    /// What happens from now on. A watcher that falls behind loses events and is told how many.
+    fn watch(&self) -> Box<dyn Watch>;
+}
+
+/// Why a call was not accepted. Nothing exists then.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DispatchError {
+    /// A rule or a limit forbids it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store could not record it.
+    #[error("the delegation could not be recorded: {0}; nothing was started, and calling again is safe")]
+    Store(String),
+    /// The engine has ended.
+    #[error("the engine is shutting down; nothing was started")]
+    Closed,
+}
+
+/// A sentence that the calling model can act on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// No new children may start (KILL-1).
+    #[error(
+        "delegation is paused; running subagents go on. Resume it with `legwork pause off`, then call again"
+    )]
+    Paused,
+    /// The caller is as deep as agents may be (TOOL-19).
+    #[error(
+        "depth limit reached: this agent is at depth {depth} and delegation.max_spawn_depth is {depth_max}. Do the work yourself"
+    )]
+    TooDeep {
+        /// The caller's depth.
+        depth: u32,
+        /// The limit.
+        depth_max: u32,
+    },
+    /// The queue has no room for the whole call.
+    #[error(
+        "{asked} tasks do not fit: {waiting} subagents wait already and delegation.queue_max is {queue_max}. Nothing was started; send fewer tasks, or call again when some have ended"
+    )]
+    QueueFull {
+        /// Tasks of the call.
+        asked: usize,
+        /// Children waiting now.
+        waiting: usize,
+        /// The limit.
+        queue_max: usize,
+    },
+    /// There is no task.
+    #[error("the call has no task; send `tasks` with at least one `goal`")]
+    Empty,
+}
+
+/// The settled results of a delegation, claimed by the caller.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Joined {
+    /// The delegation with all children settled.
+    pub record: DelegationRecord,
+    /// The claims to acknowledge, one a unit that was not delivered before.
+    pub claims: Vec<ClaimId>,
+}
+
+/// Why a join gave no results.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum JoinError {
+    /// There is no such delegation here.
+    #[error("there is no delegation {0} in this process")]
+    Unknown(DelegationId),
+    /// The store could not be read or written.
+    #[error("the results could not be read: {0}; they are kept, see `legwork results`")]
+    Store(String),
+    /// The engine ended before all children had settled.
+    #[error("the engine is shutting down; finished results are kept, see `legwork results`")]
+    Closed,
+}
+
+/// The answer to a stop.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stopped {
+    /// The children that were told to end, or ended before they began.
+    pub children: Vec<ChildId>,
+}
+
+/// One child as a live view shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildView {
+    /// The delegation.
+    pub delegation: DelegationId,
+    /// The child.
+    pub child: ChildId,
+    /// Its task's position in the call.
+    pub task_index: usize,
+    /// Its goal.
+    pub goal: String,
+    /// Where it stands.
+    pub state: ChildState,
+    /// Its counted facts.
+    pub pulse: Pulse,
+    /// Since its run began; frozen when it settled.
+    pub elapsed: Duration,
+    /// Since its pulse last moved.
+    pub quiet: Duration,
+}
+
+/// Something that a watcher may want to show at once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LiveEvent {
+    /// A child's run began.
+    Started {
+        /// The delegation.
+        delegation: DelegationId,
+        /// The child.
+        child: ChildId,
+        /// Its task's position in the call.
+        task_index: usize,
+    },
+    /// A child told something.
+    Told {
+        /// The child.
+        child: ChildId,
+        /// What.
+        event: LineEvent,
+    },
+    /// A child has settled, and that is stored.
+    Settled {
+        /// The delegation.
+        delegation: DelegationId,
+        /// The child.
+        child: ChildId,
+        /// Its task's position in the call.
+        task_index: usize,
+        /// How it ended.
+        outcome: Outcome,
+        /// What it says went wrong.
+        error: Option<String>,
+        /// How long it ran.
+        elapsed: Duration,
+    },
+    /// Events were lost because the watcher was too slow.
+    Lagged(u64),
+}
+
+/// A stream of live events.
+pub trait Watch: Send {
+    /// The next event, or `None` when the engine has ended. Dropping the future loses nothing.
+    fn next(&mut self) -> Pending<'_, Option<LiveEvent>>;
+}

@@ -1,0 +1,39 @@
+//! Port `Inbox`: a conversation that can take completions. Asked by the courier, answered by the sessions of every
+//! front door.
+
+use super::Pending;
+use crate::ids::{ClaimId, SessionId};
+use crate::record::DelegationRecord;
+
+/// Takes completions for open sessions.
+pub trait Inbox: Send + Sync {
+    /// Offers one claimed unit. `Accepted` means that the session will acknowledge the claim in the commit of
+    /// the turn that carries it; every other answer gives the claim back.
+    ///
+    /// Dropping the future counts as `Busy`.
+    fn offer(&self, offer: Offer) -> Pending<'_, Receipt>;
+}
+
+/// One unit on its way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The conversation that asked.
+    pub session: SessionId,
+    /// The hold on the delivery.
+    pub claim: ClaimId,
+    /// Which unit of the record, as an index into its units.
+    pub unit: usize,
+    /// The delegation.
+    pub record: DelegationRecord,
+}
+
+/// A session's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receipt {
+    /// It will become a turn, or part of one.
+    Accepted,
+    /// Not now; offer it again at the next idle edge.
+    Busy,
+    /// The session is not open here.
+    Gone,
+}

@@ -1,0 +1,30 @@
+//! The ports: what the engine and the agent ask of the outside, and what they offer each other. Each trait has one
+//! page; adapters live in crates of their own.
+//!
+//! No port names a runtime. A call that may take time returns a [`Pending`]; dropping it gives the call up, and each port
+//! says what that means.
+
+mod delegator;
+mod inbox;
+mod processes;
+mod store;
+mod transcripts;
+mod worker;
+
+pub use delegator::{
+    ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Refusal, Stopped, Watch,
+};
+pub use inbox::{Inbox, Offer, Receipt};
+pub use processes::{Liveness, Processes};
+pub use store::{
+    AppendError, Conversations, Facts, Filter, Found, NewSession, SessionRecord, Steps, Store, StoreError,
+    StoreHealth, Turn, WriteSteps,
+};
+pub use transcripts::{Heading, TranscriptError, Transcripts};
+pub use worker::{Assignment, Line, StopNotice, Worker};
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future: how a port that names no runtime is asked.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,28 @@
+//! Port `Processes`: what recovery must know and do about operating-system processes. Asked by recovery, answered by
+//! the agent's process module.
+
+use crate::record::{Process, ProcessGroup};
+
+/// Looks at processes and ends groups of them.
+pub trait Processes: Send + Sync {
+    /// This process.
+    fn myself(&self) -> Process;
+
+    /// Whether `process` still lives. A zombie counts as dead.
+    fn liveness(&self, process: &Process) -> Liveness;
+
+    /// Kills what is left of a group, if its leader is still the one that was stored or the group outlived it. A
+    /// group id that was used again by somebody else is left alone.
+    fn kill_group(&self, group: &ProcessGroup);
+}
+
+/// Whether a process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It does.
+    Alive,
+    /// It is proved dead.
+    Dead,
+    /// It cannot be told; nothing may be taken from it (invariant 30).
+    Unclear,
+}

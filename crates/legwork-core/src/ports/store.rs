@@ -1,0 +1,309 @@
+//! Port `Store`: everything that must survive. Three faces of one adapter, so that one transaction can span them.
+//! Asked by the dispatcher, courier and recovery ([`Facts`]), by the agent's journal ([`Steps`]) and by its sessions
+//! ([`Conversations`]).
+//!
+//! A write that answered `Ok` is durable. Dropping the future of a write does not take it back.
+
+use super::Pending;
+use crate::delivery::ParkReason;
+use crate::fact::Append;
+use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId};
+use crate::message::Message;
+use crate::pulse::Pulse;
+use crate::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use crate::steering::Request;
+use crate::step::{Actor, Fence, StepChange, StepRecord};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// All three faces.
+pub trait Store: Facts + Steps + Conversations {}
+
+impl<S: Facts + Steps + Conversations> Store for S {}
+
+/// Delegations: facts, claims, requests, owners.
+pub trait Facts: Send + Sync {
+    /// Records the process that will own work. Must come before its first append.
+    fn enter(&self, owner: OwnerRecord, at: Timestamp) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Records groups of facts in one commit. Each append stands alone: it is applied whole or refused whole, and
+    /// a refused one does not touch the others. The answers come in the order of the appends.
+    fn append(&self, appends: Vec<Append>) -> Pending<'_, Result<Vec<Result<(), AppendError>>, StoreError>>;
+
+    /// One delegation with everything that is known of it.
+    fn delegation(&self, id: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>>;
+
+    /// Many delegations, newest first.
+    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>>;
+
+    /// The delegation that was accepted under `key`, if any.
+    fn by_call_key(&self, key: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>>;
+
+    /// Everything whose id is `text` or, when nothing is, begins with it.
+    fn find(&self, text: &str) -> Pending<'_, Result<Vec<Found>, StoreError>>;
+
+    /// Stores the pulses of running children for other processes to see.
+    fn note_pulses(
+        &self,
+        fence: Fence,
+        at: Timestamp,
+        pulses: Vec<(ChildId, Pulse)>,
+    ) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Claims a ready unit. `None` when it is not ready, or somebody else was first. A claim of a dead or expired
+    /// taker must be released before.
+    fn claim(
+        &self,
+        unit: &UnitId,
+        claim: ClaimId,
+        claimant: &str,
+        at: Timestamp,
+    ) -> Pending<'_, Result<Option<ClaimId>, StoreError>>;
+
+    /// Ends claims: the results are in the conversation or were written out.
+    fn acknowledge(&self, claims: Vec<ClaimId>, at: Timestamp) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Gives claims back.
+    fn release(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: &str,
+    ) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Turns claims into parked deliveries.
+    fn park(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: ParkReason,
+    ) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Stores a stop or a steer for whoever owns what it is aimed at.
+    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Requests that nobody has taken and that are newer than `after`, oldest first.
+    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>>;
+
+    /// Marks a request as carried out by `owner`.
+    fn settle_request(
+        &self,
+        request: &RequestId,
+        owner: &OwnerId,
+        at: Timestamp,
+    ) -> Pending<'_, Result<(), StoreError>>;
+
+    /// The owners of delegations that have not settled.
+    fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>>;
+
+    /// Moves every open delegation of `from` to `to` under a raised epoch and returns their ids. From then on
+    /// every write of the old owner to them is refused.
+    fn take_over(
+        &self,
+        from: &OwnerId,
+        to: &OwnerId,
+        at: Timestamp,
+    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>>;
+
+    /// Stores the group of a command before the command runs.
+    fn note_group(
+        &self,
+        fence: Fence,
+        child: Actor,
+        group: ProcessGroup,
+    ) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Forgets a group whose processes are all gone.
+    fn drop_group(&self, child: Actor, group: ProcessGroup) -> Pending<'_, Result<(), StoreError>>;
+
+    /// The groups that processes of `owner` started and did not forget.
+    fn groups_of(&self, owner: &OwnerId) -> Pending<'_, Result<Vec<(Actor, ProcessGroup)>, StoreError>>;
+
+    /// Removes delegations that settled before `before` and whose deliveries are all delivered or dismissed.
+    /// Returns how many. Nothing undelivered is ever removed (invariant 5).
+    fn prune(&self, before: Timestamp) -> Pending<'_, Result<usize, StoreError>>;
+
+    /// Looks the store over, for `doctor`.
+    fn health(&self) -> Pending<'_, Result<StoreHealth, StoreError>>;
+}
+
+/// Journals of steps.
+pub trait Steps: Send + Sync {
+    /// Changes one actor's journal, and acknowledges claims whose results the change carries, in one commit.
+    fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>>;
+
+    /// An actor's journal, in order.
+    fn steps(&self, actor: &Actor) -> Pending<'_, Result<Vec<StepRecord>, StoreError>>;
+}
+
+/// One commit of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteSteps {
+    /// Whose journal.
+    pub actor: Actor,
+    /// Who writes.
+    pub fence: Fence,
+    /// When.
+    pub at: Timestamp,
+    /// The changes, in order.
+    pub changes: Vec<StepChange>,
+    /// Claims to acknowledge with them.
+    pub acknowledge: Vec<ClaimId>,
+}
+
+/// Sessions and their histories.
+pub trait Conversations: Send + Sync {
+    /// Creates a session. An id that is taken is refused.
+    fn create_session(&self, session: NewSession) -> Pending<'_, Result<(), StoreError>>;
+
+    /// One session.
+    fn session(&self, id: &SessionId) -> Pending<'_, Result<Option<SessionRecord>, StoreError>>;
+
+    /// The sessions of `folder`, or all, newest first.
+    fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>>;
+
+    /// Appends messages to a session's history and acknowledges the claims that they carry, in one commit.
+    fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>>;
+
+    /// A session's history, in order.
+    fn history(&self, id: &SessionId) -> Pending<'_, Result<Vec<Message>, StoreError>>;
+}
+
+/// A session to create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewSession {
+    /// Its id, for life.
+    pub id: SessionId,
+    /// A name that a person gave it.
+    pub name: Option<String>,
+    /// `chat`, `run` or `shell`.
+    pub kind: String,
+    /// The folder it belongs to, as an absolute path.
+    pub folder: String,
+    /// When it was created.
+    pub at: Timestamp,
+}
+
+/// One session as the store holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// What was fixed at the start.
+    pub session: NewSession,
+    /// How many messages its history has.
+    pub messages: u64,
+    /// When its history last grew.
+    pub touched_at: Timestamp,
+}
+
+/// Messages to append.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The session.
+    pub session: SessionId,
+    /// How many messages the writer knows of; any other number in the store refuses the append.
+    pub expected_messages: u64,
+    /// When.
+    pub at: Timestamp,
+    /// The messages, in order.
+    pub messages: Vec<Message>,
+    /// Claims that they carry.
+    pub acknowledge: Vec<ClaimId>,
+}
+
+/// Which delegations to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// Those with a child that has not settled.
+    Open,
+    /// The newest ones, settled or not, at most this many.
+    Recent(usize),
+    /// Open ones of one session.
+    OpenOf(SessionId),
+}
+
+/// What an id means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A delegation.
+    Delegation(DelegationId),
+    /// One of several units of a delegation.
+    Unit(DelegationId, UnitId),
+    /// A child.
+    Child(DelegationId, ChildId),
+    /// A session.
+    Session(SessionId),
+}
+
+/// Why the store could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// Another process held the store for longer than it may.
+    #[error("the state database is locked by another process: {0}; try again")]
+    Locked(String),
+    /// There is no room.
+    #[error("the disk or the database is full: {0}; free some space, then try again")]
+    Full(String),
+    /// The file may not be written.
+    #[error("the state database cannot be written: {0}; check its owner and mode, or set --state-dir")]
+    ReadOnly(String),
+    /// The file is damaged.
+    #[error("the state database is damaged: {0}; run `legwork doctor`")]
+    Corrupt(String),
+    /// The file was written by a newer legwork.
+    #[error(
+        "the state database has version {found} and this legwork knows versions up to {known}; update legwork, or set --state-dir to another folder"
+    )]
+    Newer {
+        /// The file's version.
+        found: u32,
+        /// The newest version that is known here.
+        known: u32,
+    },
+    /// The writer is no longer the owner of what it writes.
+    #[error("this process is no longer the owner: {0}")]
+    Fenced(String),
+    /// What was asked does not fit what is stored.
+    #[error("the store refused: {0}")]
+    Conflict(String),
+    /// Reading or writing failed otherwise.
+    #[error("the state database failed: {0}")]
+    Io(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Why one append was refused. The others of the same call were not touched.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AppendError {
+    /// The id is taken by another delegation.
+    #[error("the id {0} is taken")]
+    IdTaken(DelegationId),
+    /// A delegation was accepted under this call key before.
+    #[error("the call was accepted before as {0}")]
+    Repeated(DelegationId),
+    /// The store knows another number of facts, or a newer epoch.
+    #[error("{0} is not in the state the writer thinks")]
+    Stale(DelegationId),
+    /// A fact does not fit the state of its child or unit.
+    #[error("{0}")]
+    Illegal(String),
+}
+
+/// What `doctor` reports of the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreHealth {
+    /// Where it is.
+    pub location: String,
+    /// Its schema version.
+    pub version: u32,
+    /// What an integrity check said; empty when nothing is wrong.
+    pub problems: Vec<String>,
+    /// Delegations with a child that has not settled.
+    pub open: u64,
+    /// Units whose results nobody has taken.
+    pub undelivered: u64,
+    /// Bytes of all its files.
+    pub bytes: u64,
+}

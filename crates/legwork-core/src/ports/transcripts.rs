@@ -1,0 +1,51 @@
+//! Port `Transcripts`: the live, readable record of each child. Asked by the runner, answered by files.
+
+use crate::ids::{ChildId, DelegationId};
+use crate::outcome::Outcome;
+use crate::pulse::LineEvent;
+use crate::time::Timestamp;
+use thiserror::Error;
+
+/// Append-only records, one writer a child, readable while they are written. Credentials are masked in every line.
+pub trait Transcripts: Send + Sync {
+    /// Creates the transcripts of a delegation and returns their paths by task index.
+    ///
+    /// # Errors
+    /// [`TranscriptError`]; the delegation goes on without transcripts then (LIVE-11).
+    fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError>;
+
+    /// Appends what a child told. It returns at once; a full queue makes it wait for the disk.
+    fn append(&self, child: &ChildId, at: Timestamp, event: &LineEvent);
+
+    /// Writes the end mark of a child and brings the manifest up to date.
+    fn finish(&self, child: &ChildId, at: Timestamp, outcome: Outcome, error: Option<&str>);
+}
+
+/// What stands at the head of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// The delegation.
+    pub delegation: DelegationId,
+    /// The child.
+    pub child: ChildId,
+    /// Its task's position in the call.
+    pub task_index: usize,
+    /// Its goal.
+    pub goal: String,
+    /// Its context.
+    pub context: Option<String>,
+    /// The model it asks.
+    pub model: String,
+    /// When the delegation was accepted.
+    pub at: Timestamp,
+}
+
+/// Why transcripts could not be created.
+#[derive(Debug, Error)]
+#[error("cannot create the live transcripts in {path}: {source}")]
+pub struct TranscriptError {
+    /// The folder.
+    pub path: String,
+    /// What the system said.
+    pub source: std::io::Error,
+}

@@ -1,0 +1,68 @@
+//! Port `Worker`: runs one child. Asked by the engine's runner, answered by the agent.
+
+use super::Pending;
+use crate::batch::{Setting, Task};
+use crate::ids::{ChildId, DelegationId, SessionId};
+use crate::outcome::{Force, StopReason};
+use crate::pulse::LineEvent;
+use crate::report::Report;
+use crate::step::Fence;
+use std::sync::Arc;
+
+/// Carries out assignments.
+pub trait Worker: Send + Sync {
+    /// Does the work and reports. The worker listens to its line: it ends at the next boundary when asked to.
+    ///
+    /// Dropping the future ends the run where it is; nothing it started may go on after that.
+    fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report>;
+}
+
+/// What one child is to do, and with what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// The child.
+    pub child: ChildId,
+    /// Its delegation.
+    pub delegation: DelegationId,
+    /// The conversation that owns the results.
+    pub session: SessionId,
+    /// The task's position in its call.
+    pub task_index: usize,
+    /// The task.
+    pub task: Task,
+    /// The child's own depth: 1 for a child of a session.
+    pub depth: u32,
+    /// Which run of the child this is, from 1.
+    pub attempt: u32,
+    /// Who may write the child's journal.
+    pub fence: Fence,
+    /// Folder, model, rights and allowance.
+    pub setting: Setting,
+}
+
+/// The child's line to the engine.
+pub trait Line: Send + Sync {
+    /// Tells what happened. It never waits for a reader; the transcript gets every event, a watcher may miss some.
+    fn tell(&self, event: LineEvent);
+
+    /// Resolves once the child is asked to stop, and at once when it was asked before.
+    fn stopped(&self) -> Pending<'_, StopNotice>;
+
+    /// Gives the slot back while the child waits for its own children.
+    fn park(&self) -> Pending<'_, ()>;
+
+    /// Waits for a slot after [`Line::park`].
+    ///
+    /// # Errors
+    /// The stop that came instead of the slot.
+    fn unpark(&self) -> Pending<'_, Result<(), StopNotice>>;
+}
+
+/// A stop as the child sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopNotice {
+    /// Why.
+    pub reason: StopReason,
+    /// How hard.
+    pub force: Force,
+}

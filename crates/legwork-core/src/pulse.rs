@@ -1,0 +1,147 @@
+//! The pulse of a running child: counted facts about its progress, folded from what it tells on its line. Stuck is
+//! told from slow by the pulse, not by age (invariant 8).
+
+use crate::report::{Cost, Usage};
+use serde::{Deserialize, Serialize};
+
+/// What a child tells on its line, once for each thing that happens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LineEvent {
+    /// A model call begins.
+    ModelCalled,
+    /// A piece of the reply arrived.
+    Text(String),
+    /// A piece of the model's reasoning arrived.
+    Thinking(String),
+    /// The reply is whole and stored.
+    Replied {
+        /// Its tokens.
+        usage: Usage,
+        /// Its price.
+        cost: Cost,
+    },
+    /// A model call failed and will be made again after a pause.
+    Retrying {
+        /// What went wrong, in one line.
+        error: String,
+        /// Milliseconds until the next try.
+        pause_ms: u64,
+    },
+    /// A tool begins.
+    ToolStarted {
+        /// Its name.
+        tool: String,
+        /// Its arguments on one line.
+        arguments: String,
+    },
+    /// A running tool shows life: its output grew.
+    ToolMoved,
+    /// A tool has ended.
+    ToolEnded {
+        /// Its name.
+        tool: String,
+        /// Its result, as the model reads it.
+        result: String,
+        /// Whether it said that it failed.
+        is_error: bool,
+        /// How long it took.
+        took_ms: u64,
+    },
+    /// Something a reader of the transcript should know.
+    Note(String),
+}
+
+/// What a child is doing now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Being set up.
+    #[default]
+    Starting,
+    /// Waiting for the model.
+    Model,
+    /// Running a tool.
+    Tool(String),
+    /// Waiting for its own children.
+    Children,
+}
+
+/// The counted facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pulse {
+    /// How often anything at all moved. It only grows; a child whose beat stands still makes no progress.
+    pub beat: u64,
+    /// What the child is doing.
+    pub phase: Phase,
+    /// Model calls begun.
+    pub model_calls: u32,
+    /// Tool calls begun.
+    pub tool_calls: u32,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// Price so far.
+    pub cost: Cost,
+}
+
+impl Pulse {
+    /// Folds one event into the pulse.
+    pub fn apply(&mut self, event: &LineEvent) {
+        self.beat += 1;
+        match event {
+            LineEvent::ModelCalled => {
+                self.phase = Phase::Model;
+                self.model_calls += 1;
+            }
+            LineEvent::Replied { usage, cost } => {
+                self.usage += *usage;
+                self.cost = self.cost.plus(*cost);
+            }
+            LineEvent::ToolStarted { tool, .. } => {
+                self.phase = Phase::Tool(tool.clone());
+                self.tool_calls += 1;
+            }
+            LineEvent::ToolEnded { .. } => self.phase = Phase::Model,
+            LineEvent::Text(_)
+            | LineEvent::Thinking(_)
+            | LineEvent::Retrying { .. }
+            | LineEvent::ToolMoved
+            | LineEvent::Note(_) => {}
+        }
+    }
+
+    /// The word for the phase, as lists show it.
+    pub fn phase_text(&self) -> String {
+        match &self.phase {
+            Phase::Starting => "starting".to_owned(),
+            Phase::Model => "model".to_owned(),
+            Phase::Tool(name) => format!("tool {name}"),
+            Phase::Children => "children".to_owned(),
+        }
+    }
+}
+
+impl Cost {
+    /// The sum; a known cost is kept beside an unknown one, because a part is better than nothing.
+    pub fn plus(self, other: Cost) -> Cost {
+        match (self, other) {
+            (Cost::Unknown, known) | (known, Cost::Unknown) => known,
+            (Cost::MicroUsd(a), Cost::MicroUsd(b)) => Cost::MicroUsd(a + b),
+        }
+    }
+
+    /// US dollars, zero when unknown (ENTRY-12).
+    pub fn usd(self) -> f64 {
+        match self {
+            Cost::Unknown => 0.0,
+            Cost::MicroUsd(micro) => micro as f64 / 1e6,
+        }
+    }
+
+    /// The `cost_status` word.
+    pub fn status(self) -> &'static str {
+        match self {
+            Cost::Unknown => "unknown",
+            Cost::MicroUsd(_) => "estimated",
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a store gives back: rows folded from the recorded facts. Views are computed from these (invariant 34).
+
+use crate::child::{ChildEvent, ChildState, IllegalTransition};
+use crate::delivery::{DeliveryState, LedgerLine};
+use crate::fact::{Accepted, Fact};
+use crate::ids::{ChildId, Epoch, OwnerId};
+use crate::outcome::Outcome;
+use crate::pulse::Pulse;
+use crate::report::Report;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Identity of a process that owns work, good enough to tell whether it still lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// The boot of the machine it runs under.
+    pub boot_id: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Its start time in clock ticks since boot: a process id alone may be used again.
+    pub start_ticks: u64,
+}
+
+/// One process that owns or owned work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerRecord {
+    /// Its id.
+    pub id: OwnerId,
+    /// Which process it is.
+    pub process: Process,
+}
+
+/// The group of a command that a child started. It is stored before the command runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessGroup {
+    /// The process group id, which is the process id of its leader.
+    pub pgid: u32,
+    /// The leader's start time in clock ticks since boot.
+    pub start_ticks: u64,
+    /// The boot of the machine it runs under.
+    pub boot_id: String,
+}
+
+/// One delegation as the store holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DelegationRecord {
+    /// What was fixed at the start.
+    pub accepted: Accepted,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// The process that owns it.
+    pub owner: OwnerRecord,
+    /// That owner's generation.
+    pub epoch: Epoch,
+    /// How many facts are recorded.
+    pub seq: u64,
+    /// Its children by task index.
+    pub children: Vec<ChildRecord>,
+    /// Its units' deliveries, in the order of `accepted.units`.
+    pub deliveries: Vec<DeliveryRecord>,
+}
+
+/// One child as the store holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildRecord {
+    /// Its id.
+    pub id: ChildId,
+    /// Where it stands.
+    pub state: ChildState,
+    /// When its first run began.
+    pub started_at: Option<Timestamp>,
+    /// When it settled.
+    pub ended_at: Option<Timestamp>,
+    /// What its run handed in.
+    pub report: Option<Report>,
+    /// Its last stored pulse and when that was stored.
+    pub pulse: Option<(Pulse, Timestamp)>,
+}
+
+/// One unit's delivery as the store holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeliveryRecord {
+    /// Where the results are.
+    pub state: DeliveryState,
+    /// How they got there.
+    pub ledger: Vec<LedgerLine>,
+}
+
+impl ChildRecord {
+    /// A child that was just accepted.
+    pub fn new(id: ChildId) -> Self {
+        ChildRecord {
+            id,
+            state: ChildState::NEW,
+            started_at: None,
+            ended_at: None,
+            report: None,
+            pulse: None,
+        }
+    }
+
+    /// Folds one event into the row.
+    ///
+    /// # Errors
+    /// [`IllegalTransition`] when the child cannot take it; the row is unchanged then.
+    pub fn apply(&mut self, event: ChildEvent, at: Timestamp) -> Result<(), IllegalTransition> {
+        self.state = self.state.apply(event)?;
+        if matches!(event, ChildEvent::Started) && self.started_at.is_none() {
+            self.started_at = Some(at);
+        }
+        if self.state.outcome().is_some() {
+            self.ended_at = Some(at);
+        }
+        Ok(())
+    }
+
+    /// How the child ended, if it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.state.outcome()
+    }
+}
+
+impl Fact {
+    /// The child that the fact moves, and the event it moves it by.
+    pub fn child_event(&self) -> Option<(&ChildId, ChildEvent)> {
+        match self {
+            Fact::Moved { child, event } => Some((child, *event)),
+            Fact::Returned { child, report } => Some((child, ChildEvent::Returned(report.ending))),
+            Fact::Accepted(_) | Fact::UnitSettled { .. } => None,
+        }
+    }
+}
+
+impl DelegationRecord {
+    /// Whether every child has settled.
+    pub fn is_settled(&self) -> bool {
+        self.children.iter().all(|child| child.outcome().is_some())
+    }
+
+    /// The word for the whole: a fold over the children.
+    pub fn state_text(&self) -> &'static str {
+        if self.is_settled() {
+            return "settled";
+        }
+        let begun = self.children.iter().any(|child| child.started_at.is_some());
+        if begun { "running" } else { "queued" }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a worker hands in at the end of a run: its ending, its answer, and the facts that were counted on the way.
+
+use crate::outcome::Ending;
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// The tokens of one model response, or of many added up. One record is counted once for each response
+/// (invariant 28).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input: u64,
+    /// Tokens of the reply, reasoning included.
+    pub output: u64,
+    /// Of `input`, those that were read from the provider's cache.
+    pub cached: u64,
+    /// Of `output`, those that were reasoning.
+    pub reasoning: u64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cached += other.cached;
+        self.reasoning += other.reasoning;
+    }
+}
+
+/// What a run cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cost {
+    /// No price is known for the model.
+    #[default]
+    Unknown,
+    /// Millionths of a US dollar, computed from a price list.
+    MicroUsd(u64),
+}
+
+/// Why a model's provider did not answer, as far as it can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureReason {
+    /// The key is missing, wrong or not allowed to do this.
+    Auth,
+    /// The account has no credit.
+    Billing,
+    /// Too many requests.
+    RateLimit,
+    /// The provider is short of capacity.
+    Overloaded,
+    /// The provider failed.
+    ServerError,
+    /// The provider could not be reached or broke the connection.
+    Network,
+    /// The provider was silent for too long.
+    Timeout,
+    /// There is no such model.
+    ModelNotFound,
+    /// The request was refused for its content.
+    ContentPolicy,
+    /// The conversation is larger than the model's window.
+    ContextOverflow,
+    /// The request was refused as malformed.
+    BadRequest,
+}
+
+impl FailureReason {
+    /// The word at the wire (ENTRY-8).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureReason::Auth => "auth",
+            FailureReason::Billing => "billing",
+            FailureReason::RateLimit => "rate_limit",
+            FailureReason::Overloaded => "overloaded",
+            FailureReason::ServerError => "server_error",
+            FailureReason::Network => "network",
+            FailureReason::Timeout => "timeout",
+            FailureReason::ModelNotFound => "model_not_found",
+            FailureReason::ContentPolicy => "content_policy",
+            FailureReason::ContextOverflow => "context_overflow",
+            FailureReason::BadRequest => "bad_request",
+        }
+    }
+}
+
+/// One tool call as the result entry lists it (ENTRY-9). It holds sizes and targets, never whole values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceItem {
+    /// The tool's name.
+    pub tool: String,
+    /// Bytes of the arguments as text.
+    pub args_bytes: u64,
+    /// Which arguments there were and what they pointed at.
+    pub input_summary: InputSummary,
+    /// Bytes of the result.
+    pub result_bytes: u64,
+    /// `ok` or `error`.
+    pub status: TraceStatus,
+}
+
+/// The arguments of a call, summarised (ENTRY-11).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputSummary {
+    /// The names of the arguments: at most 64 of at most 128 characters.
+    pub argument_keys: Vec<String>,
+    /// The values of arguments that name a file, a folder or an address: at most 16 of at most 1024 characters.
+    pub targets: Vec<String>,
+}
+
+/// Whether a tool call went well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceStatus {
+    /// It did.
+    Ok,
+    /// The tool said that it failed.
+    Error,
+}
+
+/// What a worker hands in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// How the run ended, by its own account.
+    pub ending: Ending,
+    /// The final answer, or the last text the child wrote before it was cut off.
+    pub answer: Option<String>,
+    /// What went wrong, in one or a few lines.
+    pub error: Option<String>,
+    /// The class of a provider's failure.
+    pub failure_reason: Option<FailureReason>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// Model calls made.
+    pub model_calls: u32,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// The price of them.
+    pub cost: Cost,
+    /// The tool calls in order.
+    pub tool_trace: Vec<TraceItem>,
+}
+
+impl Report {
+    /// A report that says only how the run ended.
+    pub fn bare(ending: Ending) -> Self {
+        Report {
+            ending,
+            answer: None,
+            error: None,
+            failure_reason: None,
+            model: None,
+            model_calls: 0,
+            usage: Usage::default(),
+            cost: Cost::Unknown,
+            tool_trace: Vec::new(),
+        }
+    }
+}

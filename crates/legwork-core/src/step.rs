@@ -1,0 +1,126 @@
+//! One journalled action of an agent: a model call or a tool call. Intent is stored before, the result after.
+
+use crate::ids::{ChildId, Epoch, OwnerId, SessionId};
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::report::{Cost, Usage};
+use serde::{Deserialize, Serialize};
+
+/// Whose journal a step belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// A child.
+    Child(ChildId),
+    /// The agent of a conversation itself.
+    Session(SessionId),
+}
+
+impl Actor {
+    /// The id as text, unique over both kinds.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Actor::Child(id) => id.as_str(),
+            Actor::Session(id) => id.as_str(),
+        }
+    }
+}
+
+/// Who may write a journal: the owner of that generation and nobody else (invariant 30).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    /// The process.
+    pub owner: OwnerId,
+    /// Its generation for this work.
+    pub epoch: Epoch,
+}
+
+/// What a step is about to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Fixes the first messages, so that a resumed run reads them instead of computing them anew.
+    Open,
+    /// Asks the model.
+    Model,
+    /// Runs a tool.
+    Tool {
+        /// The call as the model made it.
+        call: ToolCall,
+        /// Whether repeating it is harmless.
+        read_only: bool,
+    },
+}
+
+/// What a step brought.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Product {
+    /// The first messages.
+    Opened(Vec<Message>),
+    /// The model's reply.
+    Reply(Reply),
+    /// The tool's result.
+    Output(ToolResult),
+}
+
+/// A model's whole reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// What it said and which tools it wants.
+    pub message: Message,
+    /// Its tokens.
+    pub usage: Usage,
+    /// Its price.
+    pub cost: Cost,
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+}
+
+/// Where a step stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// Begun; the result is not stored.
+    Intended,
+    /// Ended with this.
+    Done(Product),
+    /// Ended without a result.
+    Failed(String),
+}
+
+/// One step as the journal holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// Its place in the journal, from 0.
+    pub seq: u32,
+    /// What it does.
+    pub action: Action,
+    /// Where it stands.
+    pub state: StepState,
+}
+
+/// One change of a journal. All changes of one write are committed together or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepChange {
+    /// A step begins.
+    Intend {
+        /// Its place; must be the next free one.
+        seq: u32,
+        /// What it will do.
+        action: Action,
+    },
+    /// A begun step has ended with a result.
+    Finish {
+        /// Its place.
+        seq: u32,
+        /// The result.
+        product: Product,
+    },
+    /// A begun step has ended without a result.
+    Fail {
+        /// Its place.
+        seq: u32,
+        /// Why.
+        error: String,
+    },
+}

@@ -1,0 +1,79 @@
+//! Port `Model`: one request, a stream of parts, one whole reply. Asked by the turn loop, answered by provider adapters,
+//! the scripted model and the embedded one.
+
+use futures::Stream;
+use legwork_core::message::Message;
+use legwork_core::report::FailureReason;
+use legwork_core::step::Reply;
+use serde_json::Value;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A language model behind one route.
+pub trait Model: Send + Sync {
+    /// What the turn loop must know beforehand.
+    fn facts(&self) -> ModelFacts;
+
+    /// Asks for a reply. The stream ends after [`ReplyPart::Done`] or the first error. Nothing is sent before the
+    /// stream is polled; dropping it cancels the request. It makes one request and never tries again by itself.
+    fn respond(&self, request: ModelRequest) -> ReplyStream;
+}
+
+/// The parts of one reply as they arrive.
+pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<ReplyPart, ModelError>> + Send>>;
+
+/// What is known of a model without asking it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFacts {
+    /// `provider/name`.
+    pub name: String,
+    /// Tokens that fit into one request and its reply together, when that is known.
+    pub window: Option<u64>,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The conversation, a system message first; the last one is a user's or a tool's.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools that may be called.
+    pub tools: Arc<[ToolSpec]>,
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub parameters: Value,
+}
+
+/// One part of a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplyPart {
+    /// A piece of visible text.
+    Text(String),
+    /// A piece of reasoning.
+    Thinking(String),
+    /// The whole reply, with usage; always last.
+    Done(Box<Reply>),
+}
+
+/// Why there is no reply.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// The class of failure.
+    pub reason: FailureReason,
+    /// The provider's own words, with the HTTP status where there is one; no secret in it.
+    pub message: String,
+    /// Whether asking again may help. Never true for a refused key.
+    pub retryable: bool,
+    /// How long the provider asked to wait.
+    pub retry_after: Option<Duration>,
+}

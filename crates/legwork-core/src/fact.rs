@@ -20,13 +20,8 @@ pub enum Fact {
         child: ChildId,
         /// How.
         event: ChildEvent,
-    },
-    /// A child's runner is gone: its event is [`ChildEvent::Returned`] with the report's ending.
-    Returned {
-        /// Which.
-        child: ChildId,
-        /// What it handed in.
-        report: Box<Report>,
+        /// What is known of its work, when the move ends its run: it is stored in the same commit.
+        report: Option<Box<Report>>,
     },
     /// All children of a unit have settled: its delivery becomes ready, in the commit of the last child's fact.
     UnitSettled {

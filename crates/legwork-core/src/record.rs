@@ -124,8 +124,7 @@ impl Fact {
     /// The child that the fact moves, and the event it moves it by.
     pub fn child_event(&self) -> Option<(&ChildId, ChildEvent)> {
         match self {
-            Fact::Moved { child, event } => Some((child, *event)),
-            Fact::Returned { child, report } => Some((child, ChildEvent::Returned(report.ending))),
+            Fact::Moved { child, event, .. } => Some((child, *event)),
             Fact::Accepted(_) | Fact::UnitSettled { .. } => None,
         }
     }

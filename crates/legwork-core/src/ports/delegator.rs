@@ -79,6 +79,9 @@ pub enum Refusal {
         /// The limit.
         queue_max: usize,
     },
+    /// The caller is being stopped.
+    #[error("this agent is being stopped; nothing was started")]
+    Stopping,
     /// There is no task.
     #[error("the call has no task; send `tasks` with at least one `goal`")]
     Empty,

@@ -1,6 +1,7 @@
 //! Port `Processes`: what recovery must know and do about operating-system processes. Asked by recovery, answered by
 //! the agent's process module.
 
+use crate::ids::ChildId;
 use crate::record::{Process, ProcessGroup};
 
 /// Looks at processes and ends groups of them.
@@ -14,6 +15,9 @@ pub trait Processes: Send + Sync {
     /// Kills what is left of a group, if its leader is still the one that was stored or the group outlived it. A
     /// group id that was used again by somebody else is left alone.
     fn kill_group(&self, group: &ProcessGroup);
+
+    /// Kills whatever else carries the mark of one of `children`, wherever it went, and says how many that were.
+    fn kill_marked(&self, children: &[ChildId]) -> usize;
 }
 
 /// Whether a process lives.

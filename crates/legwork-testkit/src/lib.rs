@@ -1,1 +1,3 @@
 //! legwork-testkit
+
+pub mod server;

@@ -1,0 +1,8 @@
+//! The server driven over real sockets by a client as small as it can be.
+
+mod choice;
+mod client;
+mod faults;
+mod gates;
+mod speech;
+mod strict;

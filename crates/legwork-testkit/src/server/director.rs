@@ -45,6 +45,13 @@ impl Director {
         let reply = written.map(|written| nth_attempt(written, attempt));
         Cue { agent, step, attempt, reply }
     }
+
+    /// Says where an illegal request stands in the scripts, without counting an attempt.
+    pub(super) fn refuse(&self, conversation: &Conversation, violation: Violation) -> Cue {
+        let (marker, _) = self.scripts.find(conversation.first_user_text());
+        let agent = marker.map(str::to_owned);
+        Cue { agent, step: conversation.step(), attempt: 0, reply: Err(violation) }
+    }
 }
 
 fn written_step(script: &Script, conversation: &Conversation, step: usize) -> Result<Step, Violation> {

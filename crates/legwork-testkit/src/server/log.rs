@@ -147,7 +147,7 @@ impl Ledger {
             log.peak_in_flight = log.peak_in_flight.max(log.in_flight);
             log.entries.len() - 1
         });
-        InFlight { ledger: Arc::clone(self), number, ending: Ending::ClientGone }
+        InFlight { ledger: Arc::clone(self), number, ended: false }
     }
 
     /// Counts a request that comes to a gate; the guard counts it as waiting while it lives.
@@ -200,7 +200,7 @@ impl Ledger {
 pub(super) struct InFlight {
     ledger: Arc<Ledger>,
     number: usize,
-    ending: Ending,
+    ended: bool,
 }
 
 impl InFlight {
@@ -208,20 +208,27 @@ impl InFlight {
         self.number
     }
 
-    pub(super) fn end(mut self, ending: Ending) {
-        self.ending = ending;
+    /// Notes the end. It is called before the last byte leaves, so that a client which has the whole reply finds it
+    /// ended in the log; where that byte cannot be sent, a second call corrects the first.
+    pub(super) fn end(&mut self, ending: Ending) {
+        let ended = self.ledger.started.elapsed();
+        let first = !std::mem::replace(&mut self.ended, true);
+        self.ledger.change(|log| {
+            let entry = &mut log.entries[self.number];
+            if entry.ending != ending {
+                entry.ending = ending;
+                entry.ended = Some(ended);
+            }
+            log.in_flight -= usize::from(first);
+        });
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let ended = self.ledger.started.elapsed();
-        self.ledger.change(|log| {
-            let entry = &mut log.entries[self.number];
-            entry.ending = self.ending;
-            entry.ended = Some(ended);
-            log.in_flight -= 1;
-        });
+        if !self.ended {
+            self.end(Ending::ClientGone);
+        }
     }
 }
 

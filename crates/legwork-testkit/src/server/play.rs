@@ -8,7 +8,7 @@ use super::act::{Act, Call, Finish};
 use super::fault::{End, ErrorBody, Status};
 use super::gate::Gates;
 use super::http::{Writer, with_length};
-use super::log::Ending;
+use super::log::{Ending, InFlight};
 use super::reply::Reply;
 use super::wire::{Answer, Asked, Closing, Delivery, Delta, Encoder, Label, MadeCall, Wire};
 
@@ -23,6 +23,7 @@ pub(super) struct Stage<'a> {
     pub asked: &'a Asked,
     /// Unique among the replies of this server.
     pub reply_id: String,
+    pub open: &'a mut InFlight,
 }
 
 impl Stage<'_> {
@@ -49,6 +50,7 @@ impl Stage<'_> {
         match end {
             End::Status(status) => self.status(status).await,
             End::RawResponse(bytes) => {
+                self.open.end(Ending::HungUp);
                 self.writer.send(bytes).await?;
                 Ok(Ending::HungUp)
             }
@@ -67,8 +69,7 @@ impl Stage<'_> {
         };
         let mut headers = self.headers(content_type);
         headers.extend(status.retry_after.iter().map(|value| format!("retry-after: {value}")));
-        self.writer.whole(status.code, &headers, body.as_bytes()).await?;
-        Ok(Ending::Answered)
+        self.last(status.code, &headers, body.as_bytes()).await
     }
 
     async fn stream(&mut self, acts: &[Act], closing: Closing) -> io::Result<Ending> {
@@ -84,8 +85,7 @@ impl Stage<'_> {
             stream.perform(act).await?;
         }
         let events = stream.encoder.close(closing);
-        self.writer.last_chunks(&events).await?;
-        Ok(Ending::Answered)
+        stream.last(&events).await
     }
 
     async fn whole(&mut self, acts: &[Act], closing: Closing) -> io::Result<Ending> {
@@ -96,17 +96,23 @@ impl Stage<'_> {
         let headers = self.headers("application/json");
         let half = if acts.len() > 1 { &body[..body.len() / 2] } else { &[] };
         match gathered.end {
-            None => self.writer.whole(200, &headers, &body).await?,
+            None => self.last(200, &headers, &body).await,
             Some(End::ErrorChunk(error)) => {
-                self.writer.whole(200, &headers, self.wire.error_body(error).as_bytes()).await?;
+                let body = self.wire.error_body(error);
+                self.last(200, &headers, body.as_bytes()).await
             }
-            Some(End::Truncate) => self.writer.whole(200, &headers, half).await?,
+            Some(End::Truncate) => self.last(200, &headers, half).await,
             Some(end) => {
                 self.writer.head(200, &with_length(&headers, body.len())).await?;
                 self.writer.send(half).await?;
-                return break_off(end).await;
+                break_off(end).await
             }
         }
+    }
+
+    async fn last(&mut self, status: u16, headers: &[String], body: &[u8]) -> io::Result<Ending> {
+        self.open.end(Ending::Answered);
+        self.writer.whole(status, headers, body).await?;
         Ok(Ending::Answered)
     }
 
@@ -203,15 +209,17 @@ impl Streaming<'_, '_> {
         match end {
             End::ErrorChunk(error) => {
                 let event = self.encoder.error(error);
-                self.stage.writer.last_chunks(&[event]).await?;
-                Ok(Ending::Answered)
+                self.last(&[event]).await
             }
-            End::Truncate => {
-                self.stage.writer.last_chunks(&[]).await?;
-                Ok(Ending::Answered)
-            }
+            End::Truncate => self.last(&[]).await,
             _ => break_off(end).await,
         }
+    }
+
+    async fn last(&mut self, events: &[String]) -> io::Result<Ending> {
+        self.stage.open.end(Ending::Answered);
+        self.stage.writer.last_chunks(events).await?;
+        Ok(Ending::Answered)
     }
 
     async fn send(&mut self, delta: Delta<'_>) -> io::Result<()> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::chat::Chat;
+use super::conversation::Conversation;
 use super::director::{Cue, Director};
 use super::fault::{ProviderError, status, status_with};
 use super::gate::Gates;
@@ -73,10 +74,10 @@ impl Connection {
         // A client that has just left is noted before the next one arrives, or the peaks would count both.
         tokio::task::yield_now().await;
         let Judged { entry, wire, asked, reply } = self.shared.judge(&request);
-        let open = self.shared.ledger.arrive(entry);
+        let mut open = self.shared.ledger.arrive(entry);
         let reply_id = format!("{}_{}", self.shared.port, open.number());
         let gates = &self.shared.gates;
-        let stage = Stage { writer: &mut self.writer, gates, wire, asked: &asked, reply_id };
+        let stage = Stage { writer: &mut self.writer, gates, wire, asked: &asked, reply_id, open: &mut open };
         let ending = tokio::select! {
             biased;
             ending = stage.play(&reply) => ending.unwrap_or(Ending::ClientGone),
@@ -89,11 +90,13 @@ impl Connection {
     async fn refuse_broken(&mut self, violation: Violation) {
         let error = refusal(&violation);
         let entry = Entry { violation: Some(violation), ..entry_of(&Request::default()) };
-        let open = self.shared.ledger.arrive(entry);
+        let mut open = self.shared.ledger.arrive(entry);
         let body = json!({ "error": { "message": error.message, "type": error.kind } }).to_string();
         let headers = ["content-type: application/json".to_owned(), "connection: close".to_owned()];
-        let sent = self.writer.whole(400, &headers, body.as_bytes()).await;
-        open.end(sent.map_or(Ending::ClientGone, |()| Ending::Answered));
+        open.end(Ending::Answered);
+        if self.writer.whole(400, &headers, body.as_bytes()).await.is_err() {
+            open.end(Ending::ClientGone);
+        }
     }
 }
 
@@ -105,11 +108,9 @@ impl Shared {
             let text = format!("there is nothing at {} {}", request.method, request.path);
             return Judged { entry, wire: &Chat, asked: Asked::nothing(), reply: status(404, text) };
         };
-        let read = wire.read(request);
-        let legal = read.and_then(|asked| check(&asked.conversation, self.alternation).map(|()| asked));
-        let (asked, reply) = match legal {
+        let (asked, reply) = match wire.read(request) {
             Ok(asked) => {
-                let cue = self.choose(&asked);
+                let cue = self.cue(&asked.conversation);
                 (entry.agent, entry.step, entry.attempt) = (cue.agent, cue.step, cue.attempt);
                 (asked, cue.reply)
             }
@@ -123,9 +124,12 @@ impl Shared {
         Judged { entry, wire, asked, reply }
     }
 
-    /// A script's function may not panic through here; the director catches that.
-    fn choose(&self, asked: &Asked) -> Cue {
-        self.director.lock().unwrap_or_else(PoisonError::into_inner).choose(&asked.conversation)
+    fn cue(&self, conversation: &Conversation) -> Cue {
+        let mut director = self.director.lock().unwrap_or_else(PoisonError::into_inner);
+        match check(conversation, self.alternation) {
+            Ok(()) => director.choose(conversation),
+            Err(violation) => director.refuse(conversation, violation),
+        }
     }
 }
 

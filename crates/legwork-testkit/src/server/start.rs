@@ -16,8 +16,8 @@ use super::serve::{Shared, serve};
 
 /// A running scripted server. Dropping it closes every connection and ends its thread.
 ///
-/// Its waits block the calling thread. An asynchronous test whose own runtime must go on meanwhile waits on a
-/// blocking thread (`tokio::task::spawn_blocking`) with a [`Gate`], which can be cloned.
+/// Its waits block the calling thread. An asynchronous test whose own runtime must go on meanwhile keeps the server
+/// in an `Arc` and waits on a blocking thread (`tokio::task::spawn_blocking`); a [`Gate`] can be cloned as it is.
 pub struct ScriptedServer {
     shared: Arc<Shared>,
     patience: Duration,

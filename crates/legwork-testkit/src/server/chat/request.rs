@@ -52,8 +52,9 @@ fn delivery(body: &Object) -> Result<Delivery, Violation> {
 
 fn tools(body: &Object) -> Result<Vec<String>, Violation> {
     let Some(value) = body.get("tools").filter(|value| !value.is_null()) else {
-        let dependent =
-            ["tool_choice", "parallel_tool_calls"].into_iter().find(|name| body.contains_key(*name));
+        let dependent = ["tool_choice", "parallel_tool_calls"]
+            .into_iter()
+            .find(|name| body.get(*name).is_some_and(|value| !value.is_null()));
         let refuse = |name: &str| Err(illegal(name, format!("`{name}` is only allowed with `tools`")));
         return dependent.map_or(Ok(Vec::new()), refuse);
     };

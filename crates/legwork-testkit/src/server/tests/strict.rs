@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{Line, ask, assistant, calling, plain, result, user};
-use crate::server::{Alternation, Rule, ScriptedServer, Scripts};
+use crate::server::{Alternation, Rule, Script, ScriptedServer, Scripts, rate_limited, say};
 
 fn system() -> Value {
     json!({ "role": "system", "content": "rules" })
@@ -128,6 +128,15 @@ fn fields_are_checked() {
         (one(json!({ "role": "assistant", "tool_calls": [] })), Rule::IllegalValue, "messages[0].tool_calls"),
     ];
     check(Scripts::default(), cases);
+}
+
+#[test]
+fn an_illegal_request_is_known_by_its_agent_and_spends_no_attempt() {
+    let script = Script::new().step(rate_limited(1).on_retry(say("x")));
+    let server = ScriptedServer::start(Scripts::default().agent("alpha", script));
+    assert_eq!(ask(&server, &plain(json!([user("alpha"), system()]))).status, 400);
+    assert_eq!(ask(&server, &plain(json!([user("alpha")]))).status, 429);
+    assert_eq!(server.log().of("alpha").len(), 2);
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub struct SeenCall {
 
 /// One message of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct SeenMessage {
     pub role: Role,
     /// The text parts, joined by line ends.
     pub text: String,
@@ -36,7 +36,7 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
     pub model: String,
-    pub messages: Vec<Message>,
+    pub messages: Vec<SeenMessage>,
     /// Names of the tools offered to the model, in order.
     pub tools: Vec<String>,
 }

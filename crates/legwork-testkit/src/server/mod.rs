@@ -45,7 +45,7 @@ mod wire;
 mod tests;
 
 pub use act::{Call, Finish, Usage};
-pub use conversation::{Conversation, Message, Role, SeenCall};
+pub use conversation::{Conversation, Role, SeenCall, SeenMessage};
 pub use fault::{
     ProviderError, hang, hang_after_headers, hang_up, rate_limited, raw_response, server_error, status,
     status_page, status_with, unauthorized,

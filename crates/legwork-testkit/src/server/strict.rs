@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::conversation::{Conversation, Message, Role, SeenCall};
+use super::conversation::{Conversation, Role, SeenCall, SeenMessage};
 
 /// Whether neighbours of the same role are legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Default for Walk {
 }
 
 impl Walk {
-    fn visit(&mut self, index: usize, message: &Message) -> Result<(), Violation> {
+    fn visit(&mut self, index: usize, message: &SeenMessage) -> Result<(), Violation> {
         let place = format!("messages[{index}]");
         if message.role != Role::Tool {
             self.nothing_open(&place)?;
@@ -131,7 +131,7 @@ impl Walk {
         self.not_twice(Role::User, place)
     }
 
-    fn assistant(&mut self, place: &str, message: &Message) -> Result<(), Violation> {
+    fn assistant(&mut self, place: &str, message: &SeenMessage) -> Result<(), Violation> {
         if !self.user_seen {
             let text = "an assistant message stands before the first user message";
             return Err(Violation::new(Rule::UserNotFirst, format!("{place}.role"), text));
@@ -156,7 +156,7 @@ impl Walk {
         Ok(())
     }
 
-    fn tool(&mut self, place: &str, message: &Message) -> Result<(), Violation> {
+    fn tool(&mut self, place: &str, message: &SeenMessage) -> Result<(), Violation> {
         let id = message.answers.as_deref().unwrap_or_default();
         let param = format!("{place}.tool_call_id");
         if let Some(position) = self.open.iter().position(|open| open == id) {

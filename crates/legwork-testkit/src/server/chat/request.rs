@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::server::conversation::{Conversation, Message, Role, SeenCall};
+use crate::server::conversation::{Conversation, Role, SeenCall, SeenMessage};
 use crate::server::http::Request;
 use crate::server::strict::{Rule, Violation};
 use crate::server::wire::{Asked, Delivery};
@@ -91,13 +91,13 @@ fn function_name<'a>(holder: &'a Object, place: &str) -> Result<&'a str, Violati
     Ok(name)
 }
 
-fn messages(body: &Object) -> Result<Vec<Message>, Violation> {
+fn messages(body: &Object) -> Result<Vec<SeenMessage>, Violation> {
     let value = body.get("messages").ok_or_else(|| missing("messages"))?;
     let list = value.as_array().ok_or_else(|| illegal("messages", "`messages` must be an array"))?;
     list.iter().enumerate().map(|(index, value)| message(value, &format!("messages[{index}]"))).collect()
 }
 
-fn message(value: &Value, place: &str) -> Result<Message, Violation> {
+fn message(value: &Value, place: &str) -> Result<SeenMessage, Violation> {
     let fields = object(value, place)?;
     let role = role(text_field(fields, "role", &format!("{place}.role"))?, place)?;
     let calls = match role {
@@ -117,7 +117,7 @@ fn message(value: &Value, place: &str) -> Result<Message, Violation> {
         return Err(missing(format!("{place}.content")));
     }
     let text = content.map_or(Ok(String::new()), |content| content_text(content, role, place))?;
-    Ok(Message { role, text, calls, answers })
+    Ok(SeenMessage { role, text, calls, answers })
 }
 
 fn role(name: &str, place: &str) -> Result<Role, Violation> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{Line, Response, ask, plain, request, streamed, user};
 use crate::server::{
-    Call, Finish, Reply, Script, ScriptedServer, Scripts, Usage, call, calls, empty, reason, say,
+    Call, Ending, Finish, Reply, Script, ScriptedServer, Scripts, Usage, call, calls, empty, reason, say,
 };
 
 fn server(reply: Reply) -> ScriptedServer {

@@ -1,0 +1,317 @@
+//! The command line: verbs, options and what clap says about wrong ones.
+//!
+//! Owns the shape only. What an option means is decided by the verb, the settings or the paths it is handed to. Verbs
+//! that do not exist yet are not in [`Command`].
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::completions::CompletionsArgs;
+use crate::commands::config::ConfigArgs;
+use crate::failure::{self, CliError, Detail, Exit, Form, Kind};
+use crate::settings::Environment;
+
+/// Send subagents out to do the legwork, and never lose a result
+#[derive(Debug, Parser)]
+#[command(name = "legwork", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Common options")]
+pub struct CommonArgs {
+    /// The model to talk to
+    #[arg(long, global = true, value_name = "PROVIDER/NAME")]
+    pub model: Option<String>,
+    /// The address of the provider, if not its own
+    #[arg(long, global = true, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// The protocol to speak, if not the usual one
+    #[arg(long, global = true, value_name = "MODE")]
+    pub api_mode: Option<String>,
+    /// Work in this folder instead of the current one
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Keep results and sessions in this folder
+    #[arg(long, global = true, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Read this file instead of the user's configuration
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write one JSON document on stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say less on stderr
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more on stderr; twice for even more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColorWhen {
+    /// Whether to colour what goes to `stream`. `NO_COLOR` counts for [`ColorWhen::Auto`] only.
+    pub fn applies_to(self, stream: &impl IsTerminal, environment: &Environment) -> bool {
+        match self {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => stream.is_terminal() && !environment.has("NO_COLOR"),
+        }
+    }
+}
+
+impl CommonArgs {
+    /// The form in which failures are written.
+    pub fn form(&self) -> Form {
+        if self.json {
+            return Form::Json;
+        }
+        Form::People(if self.verbose > 0 { Detail::Causes } else { Detail::Brief })
+    }
+
+    /// The options that set a key of the configuration.
+    pub fn settings(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("model.default", &self.model),
+            ("model.base_url", &self.base_url),
+            ("model.api_mode", &self.api_mode),
+        ];
+        all.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?))).collect()
+    }
+}
+
+/// Everything the program can be asked to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give one prompt and print one answer; subagents it starts are waited for
+    Run(RunArgs),
+    /// Run tasks side by side and print their results
+    Delegate(DelegateArgs),
+    /// List running delegations, units and children
+    Ps(PsArgs),
+    /// Show one delegation, unit or child, and where its result is
+    Show(ShowArgs),
+    /// Print the stored results again
+    Results(ResultsArgs),
+    /// Print the live transcript of a child, or of all children of a delegation
+    Tail(TailArgs),
+    /// Stop work, with everything below it
+    Stop(StopArgs),
+    /// Check configuration, model, store and what is stuck
+    Doctor(DoctorArgs),
+    /// Show and check the configuration
+    Config(ConfigArgs),
+    /// Print shell completions
+    Completions(CompletionsArgs),
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The prompt; `-` reads it from stdin
+    pub prompt: String,
+}
+
+/// Arguments of `delegate`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("tasks").required(true).args(["file", "goal"]))]
+pub struct DelegateArgs {
+    /// A TOML or JSON file of tasks; `-` reads it from stdin
+    pub file: Option<PathBuf>,
+    /// One task with this goal; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub goal: Vec<String>,
+    /// What every task without a context of its own is told besides
+    #[arg(long, value_name = "TEXT")]
+    pub context: Option<String>,
+}
+
+/// Arguments of `ps`.
+#[derive(Debug, Args)]
+pub struct PsArgs {
+    /// Also list what ended recently
+    #[arg(long)]
+    pub all: bool,
+    /// Go on and list again whenever something changes
+    #[arg(long)]
+    pub watch: bool,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A delegation, unit or child, or the beginning of its id
+    pub id: String,
+}
+
+/// Arguments of `results`.
+#[derive(Debug, Args)]
+pub struct ResultsArgs {
+    /// A delegation, unit or child, or the beginning of its id
+    pub id: String,
+}
+
+/// Arguments of `tail`.
+#[derive(Debug, Args)]
+pub struct TailArgs {
+    /// A child or a delegation, or the beginning of its id
+    pub id: String,
+    /// Go on until the work has ended
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// Arguments of `stop`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("scope").required(true).args(["id", "session", "all"]))]
+pub struct StopArgs {
+    /// Delegations, units or children, or the beginnings of their ids
+    pub id: Vec<String>,
+    /// Everything that a session started
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Everything in this state folder
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {}
+
+/// Answers a command line that clap did not take: help and version, or a failure in the form that was asked for.
+///
+/// What cannot be printed changes nothing: there is nowhere left to say so, and the exit code still tells.
+pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match error.print() {
+            Ok(()) => Exit::Success,
+            Err(_) => Exit::Incomplete,
+        },
+        _ if wants_json(arguments) => failure::report(&usage_error(error), Form::Json),
+        _ => {
+            drop(error.print());
+            Exit::Usage
+        }
+    }
+}
+
+/// Whether `--json` stands among the options, for command lines that could not be read.
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+/// Clap's text, taken apart: the first paragraph says what is wrong, the others what would be right.
+fn usage_error(error: &clap::Error) -> CliError {
+    let text = error.render().to_string();
+    let mut paragraphs = text.trim().split("\n\n").map(|paragraph| {
+        let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
+        lines.join(" ")
+    });
+    let first = paragraphs.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(&first);
+    let hint: Vec<String> =
+        paragraphs.filter(|paragraph| !paragraph.starts_with("For more information")).collect();
+    let failure = CliError::new(Kind::Usage, message);
+    if hint.is_empty() { failure } else { failure.with_hint(hint.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn common_options_stand_before_or_after_the_verb() {
+        for line in ["legwork --model a/b --json ps", "legwork ps --model a/b --json"] {
+            let cli = parse(line).expect("it is right");
+            assert!(cli.common.json);
+            assert_eq!(cli.common.settings(), [("model.default", "a/b")]);
+        }
+    }
+
+    #[test]
+    fn delegate_takes_a_file_or_goals() {
+        let goals = parse("legwork delegate --goal a --goal b --context c").expect("goals are enough");
+        assert!(
+            matches!(goals.command, Command::Delegate(args) if args.goal == ["a", "b"] && args.file.is_none())
+        );
+        let stdin = parse("legwork delegate -").expect("stdin is a file");
+        assert!(matches!(stdin.command, Command::Delegate(args) if args.file == Some("-".into())));
+        assert!(parse("legwork delegate").is_err());
+        assert!(parse("legwork delegate tasks.toml --goal a").is_err());
+    }
+
+    #[test]
+    fn options_of_later_versions_are_absent() {
+        let lines = [
+            "legwork delegate t.toml --detach",
+            "legwork delegate t.toml --session s",
+            "legwork results d --wait",
+            "legwork run p --last",
+            "legwork run p --resume",
+            "legwork chat",
+        ];
+        for line in lines {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn stop_needs_a_scope_and_only_one() {
+        assert!(parse("legwork stop").is_err());
+        assert!(parse("legwork stop a --all").is_err());
+        assert!(parse("legwork stop a b").is_ok());
+    }
+
+    #[test]
+    fn a_usage_error_is_taken_apart() {
+        let error = parse("legwork ps --al").expect_err("it has a slip");
+        let failure = usage_error(&error);
+        assert_eq!(failure.kind(), Kind::Usage);
+        assert_eq!(failure.to_string(), "unexpected argument '--al' found");
+        let json = failure.to_json();
+        let hint = json["error"]["hint"].as_str().expect("there is a hint");
+        assert!(hint.contains("--all") && hint.contains("Usage:"), "{hint}");
+    }
+
+    #[test]
+    fn json_is_seen_on_a_wrong_command_line_but_not_behind_the_end_of_options() {
+        let line = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        assert!(wants_json(&line("legwork --json nonsense")));
+        assert!(!wants_json(&line("legwork run -- --json")));
+    }
+}

@@ -1,0 +1,4 @@
+//! One module a verb: its arguments and `run`.
+
+pub mod completions;
+pub mod config;

@@ -1,0 +1,27 @@
+//! The configuration: one table of keys, five layers, typed values, and the choice of a model.
+//!
+//! Owns reading, checking and merging. It opens no connection and builds no model client: it hands plain values over.
+
+mod built;
+mod environment;
+mod field;
+mod file;
+mod keys;
+mod load;
+pub mod model;
+mod nearest;
+mod origin;
+mod problem;
+mod raw;
+mod schema;
+mod secret;
+mod values;
+
+pub use environment::Environment;
+pub use keys::KEYS;
+pub use load::{Sources, UserFile, load};
+pub use origin::{Layer, Origin};
+pub use problem::SettingsError;
+pub use schema::schema;
+pub use secret::Secret;
+pub use values::{ApiMode, AtCapacity, DelegationSettings, ModelSettings, OnCrash, Settings};

@@ -1,0 +1,16 @@
+//! Which model is talked to, at which address, with which key.
+//!
+//! Owns the choice as plain data and the rule that a key goes only to the address it was configured for. It builds no
+//! client and sends nothing.
+
+mod bundle;
+mod children;
+mod choice;
+mod endpoint;
+mod error;
+mod provider;
+
+pub use choice::{Embedded, ModelChoice};
+pub use endpoint::Endpoint;
+pub use error::ModelError;
+pub use provider::Provider;

@@ -1,0 +1,178 @@
+//! The configuration as the program uses it: plain typed values.
+//!
+//! Defaults, bounds and descriptions of the values live in the key table, not here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::origin::{Assigned, Origin};
+use super::secret::Secret;
+
+/// A closed set of words as an enum, in the order in which they are listed to people.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &[$name] = &[$($name::$variant),+];
+            /// The words of [`Self::ALL`], in the same order.
+            pub const WORDS: &[&str] = &[$($word),+];
+
+            /// The word of this value.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// What a spawn call does when all slots are taken.
+    AtCapacity {
+        /// Wait in a bounded queue.
+        #[default]
+        Queue = "queue",
+        /// Run inside the call.
+        Sync = "sync",
+        /// Refuse the call.
+        Reject = "reject",
+    }
+}
+
+words! {
+    /// What becomes of work whose owner died.
+    OnCrash {
+        /// It goes on from its last finished step.
+        #[default]
+        Resume = "resume",
+        /// It is reported as lost, with what is known.
+        Report = "report",
+    }
+}
+
+words! {
+    /// The wire protocol spoken with a model.
+    ApiMode {
+        /// OpenAI chat completions.
+        #[default]
+        ChatCompletions = "chat_completions",
+        /// OpenAI Responses.
+        Responses = "responses",
+        /// Anthropic messages.
+        AnthropicMessages = "anthropic_messages",
+        /// Gemini.
+        Gemini = "gemini",
+        /// Ollama's own.
+        Ollama = "ollama",
+    }
+}
+
+words! {
+    /// How hard a model is asked to think.
+    ReasoningEffort {
+        /// The most there is.
+        Ultra = "ultra",
+        /// Almost the most.
+        Max = "max",
+        /// Very high.
+        Xhigh = "xhigh",
+        /// High.
+        High = "high",
+        /// The middle.
+        #[default]
+        Medium = "medium",
+        /// Low.
+        Low = "low",
+        /// The least that still thinks.
+        Minimal = "minimal",
+        /// Not at all.
+        None = "none",
+    }
+}
+
+/// The section `[model]`: what the conversation and, unless told otherwise, its children talk to. Use
+/// [`super::model::ModelChoice::resolve`] rather than these texts: it knows which of them belong together.
+#[derive(Debug, Clone, Default)]
+pub struct ModelSettings {
+    /// `PROVIDER/NAME`, or empty.
+    pub default: String,
+    /// The address of the provider, or empty for its own.
+    pub base_url: String,
+    /// The protocol, if one is named.
+    pub api_mode: Option<ApiMode>,
+    /// The name of the environment variable that holds the key, or empty.
+    pub api_key_env: String,
+}
+
+/// The section `[delegation]`.
+#[derive(Debug, Clone, Default)]
+pub struct DelegationSettings {
+    pub model: String,
+    pub provider: String,
+    pub base_url: String,
+    pub api_key: Secret,
+    pub api_mode: Option<ApiMode>,
+    pub reasoning_effort: Option<ReasoningEffort>,
+    pub max_iterations: usize,
+    pub max_concurrent_children: usize,
+    pub max_spawn_depth: usize,
+    pub orchestrator_enabled: bool,
+    pub independent_completions: bool,
+    /// None: a child may take as long as it moves.
+    pub child_timeout: Option<Duration>,
+    /// None: summaries are never cut.
+    pub max_summary_chars: Option<usize>,
+    /// None: never compressed.
+    pub compression_threshold_tokens: Option<usize>,
+    pub inherit_mcp_toolsets: bool,
+    /// None: no ceiling; an empty list: none at all.
+    pub default_toolsets: Option<Vec<String>>,
+    pub subagent_auto_approve: bool,
+    pub surface_child_process_notifications: bool,
+    pub worktree_isolation: bool,
+    /// None: no limit.
+    pub oneshot_max_children: Option<usize>,
+    /// None: the parent's; an empty list: none at all.
+    pub fallback_providers: Option<Vec<String>>,
+    pub command: String,
+    pub args: Option<Vec<String>>,
+    pub at_capacity: AtCapacity,
+    pub queue_max: usize,
+    pub on_crash: OnCrash,
+    pub stall_idle: Duration,
+    pub stall_tool: Duration,
+    pub stall_grace: Duration,
+    pub stop_grace: Duration,
+    pub lease: Duration,
+    pub goal_max_bytes: usize,
+    pub retention: Duration,
+}
+
+/// The merged configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    pub model: ModelSettings,
+    pub delegation: DelegationSettings,
+    /// Every value that any layer gave to a key, weakest layer first; written while loading, read by `config show`
+    /// and by the choice of the model.
+    pub(super) trail: BTreeMap<&'static str, Vec<Assigned>>,
+    /// What is worth saying although nothing is wrong; one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Everything that was given to the key, weakest layer first; the last one is in force. Empty for a name that is
+    /// not in the key table.
+    pub fn trail(&self, key: &str) -> &[Assigned] {
+        self.trail.get(key).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Where the value in force came from.
+    pub fn origin(&self, key: &str) -> &Origin {
+        self.trail(key).last().map_or(&Origin::Default, |assigned| &assigned.origin)
+    }
+}

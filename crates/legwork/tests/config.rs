@@ -1,0 +1,425 @@
+//! The configuration through the built program: layers, wrong input, masks and the forms of the answer.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A machine of its own: an empty home, an empty project, no environment.
+struct Machine {
+    folder: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["home/.config/legwork", "project/.legwork"] {
+            fs::create_dir_all(folder.path().join(name)).expect("the folder is made");
+        }
+        Machine { folder, variables: Vec::new() }
+    }
+
+    fn user_file(&self) -> PathBuf {
+        self.folder.path().join("home/.config/legwork/config.toml")
+    }
+
+    fn project_file(&self) -> PathBuf {
+        self.folder.path().join("project/.legwork/config.toml")
+    }
+
+    fn with_user(self, text: impl AsRef<[u8]>) -> Machine {
+        fs::write(self.user_file(), text).expect("the file is written");
+        self
+    }
+
+    fn with_project(self, text: &str) -> Machine {
+        fs::write(self.project_file(), text).expect("the file is written");
+        self
+    }
+
+    fn with_variable(mut self, name: &'static str, value: &str) -> Machine {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_legwork"));
+        command.args(arguments).env_clear().current_dir(self.folder.path().join("project"));
+        command.env("HOME", self.folder.path().join("home"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.output().expect("the program starts")
+    }
+
+    /// Runs with `--json`; the whole of stdout must be one document.
+    fn json(&self, arguments: &[&str]) -> (i32, Value) {
+        let output = self.run(&[&["--json"], arguments].concat());
+        let text = String::from_utf8(output.stdout).expect("stdout is text");
+        let document = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?}"));
+        (code(output.status), document)
+    }
+
+    fn shown(&self, key: &str) -> (Value, Value) {
+        let (exit, mut document) = self.json(&["config", "show"]);
+        assert_eq!(exit, 0, "{document}");
+        (document[key]["value"].take(), document[key]["origin"].take())
+    }
+
+    /// `config check` must refuse: exit 2, and each of the words in the message.
+    #[track_caller]
+    fn refuses(&self, kind: &str, words: &[&str]) {
+        let (exit, document) = self.json(&["config", "check"]);
+        let error = &document["error"];
+        assert_eq!((exit, error["kind"].as_str()), (2, Some(kind)), "{document}");
+        let message = error["message"].as_str().expect("there is a message");
+        for word in words {
+            assert!(message.contains(word), "{word:?} is missing in {message:?}");
+        }
+        let human = self.run(&["config", "check"]);
+        assert_eq!((code(human.status), human.stdout.len()), (2, 0));
+        assert!(!human.stderr.is_empty());
+    }
+}
+
+fn code(status: std::process::ExitStatus) -> i32 {
+    status.code().expect("it was not killed")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn without_anything_all_values_are_defaults() {
+    let (exit, document) = Machine::new().json(&["config"]);
+    assert_eq!(exit, 0);
+    let values = document.as_object().expect("an object");
+    assert!(values.values().all(|value| value["origin"]["kind"] == "default"));
+    assert_eq!(document["delegation.max_iterations"]["value"], 250);
+    assert_eq!(document["delegation.default_toolsets"]["value"], Value::Null);
+}
+
+#[test]
+fn cfg_order_is_default_user_project_environment_option() {
+    let machine =
+        Machine::new().with_user("[model]\ndefault = \"openai/a\"\n[delegation]\nmax_iterations = 90\n");
+    let (value, origin) = machine.shown("delegation.max_iterations");
+    assert_eq!((value, origin["kind"].as_str(), origin["line"].as_u64()), (90.into(), Some("user"), Some(4)));
+
+    let machine = machine.with_project("[delegation]\nmax_iterations = 80\n");
+    let (value, origin) = machine.shown("delegation.max_iterations");
+    assert_eq!(
+        (value, origin["kind"].as_str(), origin["line"].as_u64()),
+        (80.into(), Some("project"), Some(2))
+    );
+
+    let machine = machine.with_variable("LEGWORK_DELEGATION_MAX_ITERATIONS", "120");
+    let (value, origin) = machine.shown("delegation.max_iterations");
+    assert_eq!((value, origin["kind"].as_str()), (120.into(), Some("environment")));
+
+    let machine = machine.with_variable("LEGWORK_MODEL", "openai/b");
+    assert_eq!(machine.shown("model.default").0, "openai/b");
+    let (_, document) = machine.json(&["--model", "openai/c", "config"]);
+    assert_eq!(document["model.default"]["value"], "openai/c");
+    assert_eq!(document["model.default"]["origin"]["name"], "--model");
+}
+
+#[test]
+fn old_names_of_variables_work_with_our_prefix() {
+    let machine = Machine::new()
+        .with_variable("LEGWORK_DELEGATION_MAX_CONCURRENT_CHILDREN", "4")
+        .with_variable("LEGWORK_DELEGATION_CHILD_TIMEOUT_SECONDS", "60");
+    assert_eq!(machine.shown("delegation.max_concurrent_children").0, 4);
+    assert_eq!(machine.shown("delegation.child_timeout_seconds").0, 60);
+}
+
+#[test]
+fn cred_19_files_can_be_ignored() {
+    let machine = Machine::new()
+        .with_user("[delegation]\nmax_iterations = 90\n")
+        .with_project("[delegation]\nqueue_max = 5\n")
+        .with_variable("LEGWORK_IGNORE_USER_CONFIG", "1");
+    assert_eq!(machine.shown("delegation.max_iterations").0, 250);
+    assert_eq!(machine.shown("delegation.queue_max").0, 1000);
+    let named = machine.user_file();
+    let (_, document) = machine.json(&["--config", named.to_str().expect("plain"), "config"]);
+    assert_eq!(document["delegation.max_iterations"]["value"], 90);
+    machine.with_variable("LEGWORK_IGNORE_USER_CONFIG", "perhaps").refuses(
+        "configuration",
+        &["environment variable LEGWORK_IGNORE_USER_CONFIG", "true or false", "\"perhaps\""],
+    );
+}
+
+#[test]
+fn a_syntax_error_has_file_line_and_column() {
+    let machine = Machine::new().with_user("[delegation]\nmax_iterations = = 3\n");
+    let place = format!("{}:2:18: syntax error", machine.user_file().display());
+    machine.refuses("configuration", &[&place]);
+}
+
+#[test]
+fn an_unknown_key_has_its_place_and_the_nearest_name() {
+    let machine = Machine::new().with_user("[delegation]\n  max_iteration = 3\n");
+    let place = format!("{}:2:3:", machine.user_file().display());
+    machine.refuses(
+        "configuration",
+        &[&place, "unknown key `delegation.max_iteration`", "did you mean `delegation.max_iterations`?"],
+    );
+}
+
+#[test]
+fn an_unknown_section_and_a_key_without_section_have_their_place() {
+    Machine::new()
+        .with_user("[delegaton]\n")
+        .refuses("configuration", &[":1:2:", "did you mean `delegation`?"]);
+    Machine::new()
+        .with_user("max_iterations = 3\n")
+        .refuses("configuration", &[":1:1:", "did you mean `delegation.max_iterations`?"]);
+}
+
+#[test]
+fn a_wrong_type_says_what_to_send() {
+    let cases = [
+        ("max_iterations = \"ten\"", "`delegation.max_iterations` expects a whole number, found \"ten\""),
+        ("max_iterations = 1.5", "expects a whole number, found a fraction"),
+        ("orchestrator_enabled = 3", "`delegation.orchestrator_enabled` expects true or false, found 3"),
+        ("orchestrator_enabled = \"maybe\"", "expects true or false, found \"maybe\""),
+        ("at_capacity = \"drop\"", "expects one of queue, sync, reject, found \"drop\""),
+        ("reasoning_effort = \"hard\"", "expects one of ultra, max, xhigh"),
+        ("default_toolsets = \"a\"", "expects a list of texts"),
+        ("routes = 3", "expects a table, found 3"),
+        ("model = 3", "expects text in quotes, found 3"),
+        ("base_url = \"localhost\"", "expects an http or https address"),
+    ];
+    for (line, words) in cases {
+        let machine = Machine::new().with_user(format!("[delegation]\n{line}\n"));
+        let column = line.find("= ").expect("each has a value") + 3;
+        machine.refuses("configuration", &[&format!(":2:{column}: "), words]);
+    }
+}
+
+#[test]
+fn values_out_of_bounds_say_the_bounds() {
+    let cases = [
+        ("max_iterations = 0", "must be at least 1, found 0"),
+        ("max_concurrent_children = 0", "must be at least 1, found 0"),
+        ("max_spawn_depth = -1", "must be at least 1, found -1"),
+        ("child_timeout_seconds = 29", "must be between 30 and 31622400, or 0 (off), found 29"),
+        ("compression_threshold_tokens = 15999", "must be at least 16000, or 0 (off), found 15999"),
+        ("lease_seconds = 1", "must be between 3 and 3600, found 1"),
+    ];
+    for (line, words) in cases {
+        Machine::new().with_user(format!("[delegation]\n{line}\n")).refuses("configuration", &[":2:", words]);
+    }
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    Machine::new().with_variable("LEGWORK_DELEGATION_MAX_ITERATIONS", "many").refuses(
+        "configuration",
+        &["environment variable LEGWORK_DELEGATION_MAX_ITERATIONS", "expects a whole number, found \"many\""],
+    );
+    Machine::new().with_variable("LEGWORK_DELEGATION_MAX_ITERATION", "3").refuses(
+        "configuration",
+        &[
+            "unknown key `LEGWORK_DELEGATION_MAX_ITERATION`",
+            "did you mean `LEGWORK_DELEGATION_MAX_ITERATIONS`?",
+        ],
+    );
+    Machine::new()
+        .with_variable("LEGWORK_MODEL", "openai/a")
+        .with_variable("LEGWORK_MODEL_DEFAULT", "openai/b")
+        .refuses("configuration", &["LEGWORK_MODEL and LEGWORK_MODEL_DEFAULT both set `model.default`"]);
+}
+
+#[test]
+fn a_wrong_option_is_named() {
+    let (exit, document) = Machine::new().json(&["--api-mode", "telepathy", "config", "check"]);
+    assert_eq!(exit, 2);
+    let message = document["error"]["message"].as_str().expect("there is a message");
+    assert!(
+        message.contains("option --api-mode: `model.api_mode` expects one of chat_completions"),
+        "{message}"
+    );
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let machine = Machine::new()
+        .with_user("[delegation]\nmax_iterations = 0\nquue_max = 3\n")
+        .with_variable("LEGWORK_DELEGATION_LEASE_SECONDS", "x");
+    machine.refuses("configuration", &[":2:18:", ":3:1:", "LEGWORK_DELEGATION_LEASE_SECONDS"]);
+}
+
+#[test]
+fn files_that_are_not_text_or_not_there_are_told() {
+    Machine::new()
+        .with_user(b"[model]\ndefault = \"\xff\"\n")
+        .refuses("configuration", &[":2:12:", "not UTF-8"]);
+    Machine::new()
+        .with_user("#".repeat((1 << 20) + 1))
+        .refuses("configuration", &["larger than 1048576 bytes"]);
+    let (exit, document) = Machine::new().json(&["--config", "/does/not/exist.toml", "config"]);
+    assert_eq!((exit, document["error"]["kind"].as_str()), (2, Some("configuration")));
+}
+
+#[test]
+fn what_is_not_built_yet_is_refused_by_name() {
+    let cases = [
+        "at_capacity = \"sync\"",
+        "independent_completions = true",
+        "worktree_isolation = true",
+        "command = \"claude\"",
+        "args = []",
+        "routes.fast.model = \"m\"",
+        "request_overrides.temperature = 1",
+        "reasoning_effort = \"high\"",
+        "reasoning_effort = false",
+        "fallback_providers = []",
+        "default_toolsets = [\"files\"]",
+        "api_mode = \"responses\"",
+    ];
+    for line in cases {
+        let machine = Machine::new().with_user(format!("[delegation]\n{line}\n"));
+        machine.refuses("not_built", &[":2:", "is not built yet"]);
+    }
+    Machine::new()
+        .with_user("[auxiliary]\nreview = { model = \"m\" }\n")
+        .refuses("not_built", &["auxiliary.review"]);
+    Machine::new().with_variable("LEGWORK_API_MODE", "gemini").refuses("not_built", &["LEGWORK_API_MODE"]);
+}
+
+#[test]
+fn defaults_of_what_is_not_built_may_be_written_out() {
+    let machine = Machine::new().with_user(
+        "[delegation]\nat_capacity = \"queue\"\nworktree_isolation = false\ncommand = \"\"\nroutes = {}\n\
+         reasoning_effort = \"\"\ninherit_mcp_toolsets = true\n[auxiliary]\nreview = {}\n",
+    );
+    assert_eq!(machine.json(&["config", "check"]).0, 0);
+}
+
+#[test]
+fn a_project_may_not_set_what_widens_rights_or_spending() {
+    let cases = [
+        ("[model]\ndefault = \"openai/x\"", "model.default"),
+        ("[model]\nbase_url = \"https://evil.example\"", "model.base_url"),
+        ("[model]\napi_key_env = \"HOME\"", "model.api_key_env"),
+        ("[delegation]\nbase_url = \"https://evil.example\"", "delegation.base_url"),
+        ("[delegation]\ncommand = \"sh\"", "delegation.command"),
+        ("[delegation]\nretention_days = 1", "delegation.retention_days"),
+        ("[delegation]\nat_capacity = \"reject\"", "delegation.at_capacity"),
+    ];
+    for (text, key) in cases {
+        let machine = Machine::new().with_project(text);
+        let user = machine.user_file().display().to_string();
+        let place = format!("{}:2:1: `{key}` may not be set by a project", machine.project_file().display());
+        machine.refuses("configuration", &[&place, &user]);
+    }
+}
+
+#[test]
+fn a_project_tightens_and_never_loosens() {
+    let machine = Machine::new()
+        .with_user("[delegation]\nmax_concurrent_children = 4\noneshot_max_children = 3\n")
+        .with_project(
+            "[delegation]\nmax_concurrent_children = 8\noneshot_max_children = 0\nmax_spawn_depth = 1\n",
+        );
+    let (value, origin) = machine.shown("delegation.max_concurrent_children");
+    assert_eq!((value, origin["kind"].as_str()), (4.into(), Some("user")));
+    assert_eq!(machine.shown("delegation.oneshot_max_children").0, 3);
+    let said = stderr(&machine.run(&["config", "check"]));
+    assert!(
+        said.contains("a project may only tighten `delegation.max_concurrent_children`; 4 is kept"),
+        "{said}"
+    );
+    assert_eq!(stderr(&machine.run(&["-q", "config", "check"])), "");
+}
+
+#[test]
+fn k31_secrets_are_masked_everywhere() {
+    let machine = Machine::new()
+        .with_user("[delegation]\napi_key = \"hunter2\"\nbase_url = \"http://127.0.0.1:9/v1\"\n")
+        .with_variable("LEGWORK_API_KEY", "hunter2")
+        .with_variable("OPENAI_API_KEY", "hunter2");
+    for arguments in
+        [&["config", "show"][..], &["--json", "config"], &["-vv", "config", "check"], &["config", "path"]]
+    {
+        let output = machine.run(arguments);
+        assert_eq!(code(output.status), 0, "{}", stderr(&output));
+        let all = [output.stdout, output.stderr].concat();
+        assert!(!String::from_utf8_lossy(&all).contains("hunter2"), "{arguments:?}");
+    }
+    assert_eq!(machine.shown("delegation.api_key").0, "********");
+}
+
+#[test]
+fn k31_a_key_in_the_wrong_place_is_not_repeated() {
+    for line in ["api_key_env = \"sk-hunter2\"", "base_url = \"https://me:hunter2@host/v1\""] {
+        let machine = Machine::new().with_user(format!("[model]\n{line}\n"));
+        let output = machine.run(&["config", "check"]);
+        assert_eq!(code(output.status), 2);
+        assert!(!stderr(&output).contains("hunter2"), "{}", stderr(&output));
+    }
+    let machine = Machine::new().with_user("[delegation]\napi_key = [\"hunter2\"]\n");
+    assert!(!stderr(&machine.run(&["config"])).contains("hunter2"));
+}
+
+#[test]
+fn the_schema_is_json_and_needs_no_configuration() {
+    let machine = Machine::new().with_user("this is not TOML");
+    let (exit, schema) = machine.json(&["config", "schema"]);
+    assert_eq!(exit, 0);
+    let (_, values) = Machine::new().json(&["config"]);
+    for name in values.as_object().expect("an object").keys() {
+        let (section, key) = name.split_once('.').expect("dotted");
+        assert!(schema["properties"][section]["properties"][key].is_object(), "{name}");
+    }
+}
+
+#[test]
+fn config_path_names_the_file_and_needs_no_configuration() {
+    let machine = Machine::new().with_user("this is not TOML");
+    let output = machine.run(&["config", "path"]);
+    let printed = String::from_utf8(output.stdout).expect("a path");
+    assert_eq!(printed.trim_end(), machine.user_file().display().to_string());
+}
+
+#[test]
+fn an_unknown_provider_names_the_known_ones() {
+    let (exit, document) = Machine::new().json(&["--model", "opnai/gpt", "config", "check"]);
+    let error = &document["error"];
+    assert_eq!((exit, error["kind"].as_str()), (2, Some("unknown_provider")), "{document}");
+    assert!(
+        error["message"].as_str().is_some_and(|text| text.contains("did you mean `openai`?")),
+        "{document}"
+    );
+    assert!(
+        error["hint"].as_str().is_some_and(|text| text.contains("openai-compatible, anthropic")),
+        "{document}"
+    );
+}
+
+#[test]
+fn usage_errors_are_exit_2_and_a_document_with_json() {
+    let machine = Machine::new();
+    let output = machine.run(&["config", "--al"]);
+    assert_eq!((code(output.status), output.stdout.len()), (2, 0));
+    let (exit, document) = machine.json(&["delegate"]);
+    assert_eq!((exit, document["error"]["kind"].as_str()), (2, Some("usage")), "{document}");
+    let (exit, document) = machine.json(&["--cwd", "/does/not/exist", "config"]);
+    assert_eq!((exit, document["error"]["kind"].as_str()), (2, Some("usage")), "{document}");
+    assert_eq!(code(machine.run(&["--version"]).status), 0);
+    assert_eq!(code(machine.run(&["--help"]).status), 0);
+    assert_eq!(code(machine.run(&[]).status), 2);
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = Machine::new().run(&["completions", shell]);
+        assert_eq!(code(output.status), 0);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("legwork"), "{shell}");
+    }
+}

@@ -40,7 +40,8 @@ pub trait Facts: Send + Sync {
     /// The delegation that was accepted under `key`, if any.
     fn by_call_key(&self, key: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>>;
 
-    /// Everything whose id is `text` or, when nothing is, begins with it.
+    /// Everything whose id is `text` or, when nothing is, begins with it. A unit is not listed beside its own
+    /// delegation, whose id begins every unit's; an empty text finds nothing.
     fn find(&self, text: &str) -> Pending<'_, Result<Vec<Found>, StoreError>>;
 
     /// Stores the pulses of running children for other processes to see.
@@ -79,6 +80,13 @@ pub trait Facts: Send + Sync {
         at: Timestamp,
         reason: ParkReason,
     ) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Makes a parked unit ready again: its session is back, or somebody asks for it by name. `false` when it is
+    /// not parked.
+    fn unpark(&self, unit: &UnitId, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
+
+    /// Gives a unit's results up on a person's word. `false` when it is neither ready nor parked.
+    fn dismiss(&self, unit: &UnitId, at: Timestamp, reason: &str) -> Pending<'_, Result<bool, StoreError>>;
 
     /// Stores a stop or a steer for whoever owns what it is aimed at.
     fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>>;

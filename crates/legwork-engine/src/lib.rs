@@ -1,1 +1,19 @@
-//! legwork-engine
+//! The running engine: it accepts delegations, runs their children within the limits, and brings results back.
+//!
+//! The centre is [`book::Book`], a pure policy; [`dispatcher`] is the one loop that feeds it and performs what it
+//! says. Everything outside is reached through the ports of `legwork-core`.
+
+pub mod book;
+pub mod courier;
+mod dispatcher;
+mod handle;
+mod line;
+pub mod options;
+pub mod recovery;
+mod runner;
+mod salvage;
+mod wiring;
+
+pub use handle::{Engine, Handle};
+pub use options::{AtCapacity, Options, OptionsError, Patience};
+pub use wiring::{Clock, Wiring};

@@ -1,0 +1,348 @@
+//! The policy of the engine, pure: [`Book::step`] turns one event into effects and touches nothing else. It reads no
+//! clock, draws no random number and does no IO, so that thousands of random schedules can be run over it.
+//!
+//! It does not know how a child works, how facts are stored or who watches.
+
+mod entry;
+mod queue;
+mod stopping;
+mod supervision;
+mod vocabulary;
+
+pub use entry::{Delegated, Tracked};
+pub use queue::FairQueue;
+pub use vocabulary::{Effect, Event, NewIds, ReplyTo};
+
+use crate::options::Options;
+use legwork_core::batch::{NewBatch, Ticket, Unit};
+use legwork_core::child::{ChildEvent, ChildState};
+use legwork_core::fact::{Accepted, Fact};
+use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, UnitId};
+use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::ports::Refusal;
+use legwork_core::pulse::Pulse;
+use legwork_core::report::Report;
+use legwork_core::time::{Moment, Now};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+/// The whole policy of one process.
+#[derive(Debug)]
+pub struct Book {
+    options: Options,
+    owner: OwnerId,
+    delegations: BTreeMap<DelegationId, Delegated>,
+    /// Where each child is found.
+    whereabouts: HashMap<ChildId, (DelegationId, usize)>,
+    /// The delegations that each child made.
+    offspring: HashMap<ChildId, Vec<DelegationId>>,
+    /// Children that wait for their first slot.
+    queue: FairQueue,
+    /// Children that want their slot again; they go before new ones.
+    returning: VecDeque<ChildId>,
+    slots_used: usize,
+    gate: Gate,
+}
+
+/// Whether new children may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    Paused,
+    /// The process is ending.
+    Released,
+}
+
+impl Book {
+    /// An empty book of one owner.
+    pub fn new(options: Options, owner: OwnerId) -> Self {
+        Book {
+            options,
+            owner,
+            delegations: BTreeMap::new(),
+            whereabouts: HashMap::new(),
+            offspring: HashMap::new(),
+            queue: FairQueue::default(),
+            returning: VecDeque::new(),
+            slots_used: 0,
+            gate: Gate::Open,
+        }
+    }
+
+    /// Turns one event into effects. A fact stands in a [`Effect::Record`] before every effect that waits for it.
+    pub fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
+        let mut effects = match event {
+            Event::Dispatch { batch, ids, reply } => self.dispatch(*batch, ids, reply, now),
+            Event::Parked(child) => self.parked(&child, now),
+            Event::Unparked(child) => self.unparked(&child, now),
+            Event::Heard(child, pulse) => self.heard(&child, pulse, now),
+            Event::Returned(child, report) => self.returned(&child, report, now),
+            Event::Stop { scope, notice, reply } => self.stop(&scope, notice, reply, now),
+            Event::Paused => self.set_gate(Gate::Paused),
+            Event::Resumed => self.set_gate(Gate::Open),
+            Event::Released => self.release(now),
+            Event::Tick => self.tick(now),
+            Event::Withdrawn(delegation) => self.withdraw(&delegation),
+        };
+        self.fill_slots(now, &mut effects);
+        effects
+    }
+
+    /// Why `batch` cannot be accepted now, if it cannot.
+    pub fn objection(&self, batch: &NewBatch) -> Option<Refusal> {
+        let depth = batch.lineage.depth;
+        let waiting = self.queue.len();
+        let asked = batch.tasks.len();
+        // Slots that are free now do not count against the queue: their children start at once.
+        let free = self.options.children_max.saturating_sub(self.slots_used + self.returning.len());
+        let room = self.options.waiting_max() + free;
+        if asked == 0 {
+            Some(Refusal::Empty)
+        } else if self.gate == Gate::Paused {
+            Some(Refusal::Paused)
+        } else if self.gate == Gate::Released || self.is_stopping(batch.lineage.parent.as_ref()) {
+            Some(Refusal::Stopping)
+        } else if depth >= self.options.depth_max {
+            Some(Refusal::TooDeep { depth, depth_max: self.options.depth_max })
+        } else if waiting + asked > room {
+            Some(Refusal::QueueFull { asked, waiting, queue_max: self.options.waiting_max() })
+        } else {
+            None
+        }
+    }
+
+    /// The delegations of this process, in the order of their ids.
+    pub fn delegations(&self) -> impl Iterator<Item = &Delegated> {
+        self.delegations.values()
+    }
+
+    /// One delegation.
+    pub fn delegation(&self, id: &DelegationId) -> Option<&Delegated> {
+        self.delegations.get(id)
+    }
+
+    /// A child with its delegation and its position in it.
+    pub fn child(&self, id: &ChildId) -> Option<(&Delegated, usize)> {
+        let (delegation, index) = self.whereabouts.get(id)?;
+        Some((self.delegations.get(delegation)?, *index))
+    }
+
+    /// How many slots are taken; always the number of live runners that hold one (invariant 15).
+    pub fn slots_used(&self) -> usize {
+        self.slots_used
+    }
+
+    /// How many children wait for their first slot.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When the book must hear a [`Event::Tick`] next, if nothing else happens.
+    pub fn next_deadline(&self) -> Option<Moment> {
+        let children = self.delegations.values().flat_map(|delegated| &delegated.children);
+        children.filter_map(|child| supervision::deadline(child, &self.options)).map(|(due, _)| due).min()
+    }
+
+    /// Whether no child of this process is unsettled.
+    pub fn is_idle(&self) -> bool {
+        self.delegations.values().all(Delegated::is_settled)
+    }
+
+    /// Forgets a settled delegation; the store keeps it.
+    pub fn forget(&mut self, id: &DelegationId) {
+        if self.delegations.get(id).is_some_and(Delegated::is_settled) {
+            self.remove(id);
+        }
+    }
+
+    fn dispatch(&mut self, batch: NewBatch, ids: NewIds, reply: ReplyTo, now: Now) -> Vec<Effect> {
+        if let Some(refusal) = self.objection(&batch) {
+            return vec![Effect::Refuse(reply, refusal)];
+        }
+        let accepted = accepted(batch, ids);
+        let ticket = Ticket {
+            delegation: accepted.delegation.clone(),
+            units: accepted.units.clone(),
+            children: accepted.children.clone(),
+            transcripts: accepted.transcripts.clone(),
+        };
+        for (index, child) in accepted.children.iter().enumerate() {
+            self.whereabouts.insert(child.clone(), (accepted.delegation.clone(), index));
+            self.queue.push(&accepted.lineage.session, child.clone());
+        }
+        if let Some(parent) = &accepted.lineage.parent {
+            self.offspring.entry(parent.clone()).or_default().push(accepted.delegation.clone());
+        }
+        let mut delegated = Delegated::new(accepted.clone(), Epoch(1), now);
+        let record = delegated.append(vec![Fact::Accepted(Box::new(accepted))], &self.owner, now);
+        self.delegations.insert(ticket.delegation.clone(), delegated);
+        vec![Effect::Record(record), Effect::Accept(reply, ticket)]
+    }
+
+    fn parked(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
+        self.record(child, ChildEvent::Parked, None, now).unwrap_or_default()
+    }
+
+    fn unparked(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
+        let Some(effects) = self.record(child, ChildEvent::Unparked, None, now) else {
+            return Vec::new();
+        };
+        self.returning.push_back(child.clone());
+        effects
+    }
+
+    fn heard(&mut self, child: &ChildId, pulse: Pulse, now: Now) -> Vec<Effect> {
+        if let Some(tracked) = self.tracked_mut(child) {
+            if pulse.beat != tracked.pulse.beat {
+                tracked.moved = now.mono;
+            }
+            tracked.pulse = pulse;
+        }
+        Vec::new()
+    }
+
+    fn returned(&mut self, child: &ChildId, report: Box<Report>, now: Now) -> Vec<Effect> {
+        let Some(state) = self.standing(child) else { return Vec::new() };
+        // A process that is ending cuts runs short on its own account: nothing is concluded from that, and the
+        // next owner decides. What was finished all the same is kept.
+        let cut_by_release = self.gate == Gate::Released && !matches!(state, ChildState::Stopping { .. });
+        if cut_by_release && !matches!(report.ending, Ending::Answered | Ending::CutShort(_)) {
+            return Vec::new();
+        }
+        let event = ChildEvent::Returned(honest_ending(state, report.ending));
+        let mut effects = self.record(child, event, Some(report), now).unwrap_or_default();
+        effects.extend(self.stop_beneath(child, now));
+        effects
+    }
+
+    fn set_gate(&mut self, gate: Gate) -> Vec<Effect> {
+        if self.gate != Gate::Released {
+            self.gate = gate;
+        }
+        Vec::new()
+    }
+
+    /// The delegation is not ours: its runs are dropped and it is forgotten without another fact.
+    fn withdraw(&mut self, id: &DelegationId) -> Vec<Effect> {
+        let Some(delegated) = self.delegations.get(id) else { return Vec::new() };
+        let running: Vec<ChildId> = delegated
+            .children
+            .iter()
+            .filter(|child| child.state.has_runner())
+            .map(|child| child.id.clone())
+            .collect();
+        self.remove(id);
+        running.into_iter().map(Effect::Abort).collect()
+    }
+
+    fn remove(&mut self, id: &DelegationId) {
+        let Some(delegated) = self.delegations.remove(id) else { return };
+        let gone: HashSet<&ChildId> = delegated.children.iter().map(|child| &child.id).collect();
+        self.queue.remove_all(|child| gone.contains(child));
+        self.returning.retain(|child| !gone.contains(child));
+        if let Some(siblings) =
+            delegated.accepted.lineage.parent.as_ref().and_then(|parent| self.offspring.get_mut(parent))
+        {
+            siblings.retain(|sibling| sibling != id);
+        }
+        for child in &delegated.children {
+            self.offspring.remove(&child.id);
+            self.whereabouts.remove(&child.id);
+            self.slots_used -= usize::from(child.state.holds_slot());
+        }
+    }
+
+    /// Gives free slots away: first to children that come back, then to new ones.
+    fn fill_slots(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.gate == Gate::Released {
+            return;
+        }
+        while self.slots_used < self.options.children_max {
+            // A child that was stopped meanwhile cannot take the slot, and the next one gets it.
+            if let Some(child) = self.returning.pop_front() {
+                if let Some(recorded) = self.record(&child, ChildEvent::SlotGranted, None, now) {
+                    effects.extend(recorded);
+                    effects.push(Effect::GrantSlot(child));
+                }
+            } else if self.gate == Gate::Paused {
+                return;
+            } else if let Some(child) = self.queue.pop() {
+                if let Some(recorded) = self.record(&child, ChildEvent::Started, None, now) {
+                    effects.extend(recorded);
+                    effects.push(Effect::Start(child));
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Moves a child, keeps the count of slots, and says what follows. `None` when the machine has no such move.
+    fn record(
+        &mut self,
+        child: &ChildId,
+        event: ChildEvent,
+        report: Option<Box<Report>>,
+        now: Now,
+    ) -> Option<Vec<Effect>> {
+        let (delegation, index) = self.whereabouts.get(child)?.clone();
+        let delegated = self.delegations.get_mut(&delegation)?;
+        let before = delegated.children[index].state;
+        let facts = delegated.move_child(index, event, report, now)?;
+        let after = delegated.children[index].state;
+        self.slots_used += usize::from(after.holds_slot());
+        self.slots_used -= usize::from(before.holds_slot());
+        let mut effects = vec![Effect::Record(delegated.append(facts, &self.owner, now))];
+        if let Some(outcome) = after.outcome() {
+            effects.push(Effect::Settled(child.clone(), outcome));
+            if delegated.is_settled() {
+                effects.push(Effect::AllSettled(delegation));
+            }
+            if matches!(before, ChildState::Queued { .. }) {
+                self.queue.remove_all(|waiting| waiting == child);
+            }
+        }
+        Some(effects)
+    }
+
+    fn standing(&self, child: &ChildId) -> Option<ChildState> {
+        let (delegated, index) = self.child(child)?;
+        Some(delegated.children[index].state)
+    }
+
+    fn tracked_mut(&mut self, child: &ChildId) -> Option<&mut Tracked> {
+        let (delegation, index) = self.whereabouts.get(child)?;
+        self.delegations.get_mut(delegation)?.children.get_mut(*index)
+    }
+
+    fn is_stopping(&self, parent: Option<&ChildId>) -> bool {
+        let state = parent.and_then(|child| self.standing(child));
+        matches!(state, Some(ChildState::Stopping { .. } | ChildState::Settled(_)))
+    }
+}
+
+/// A runner that says *interrupted* without having been told to stop broke off by itself.
+fn honest_ending(state: ChildState, ending: Ending) -> Ending {
+    match (state, ending) {
+        (
+            ChildState::Running { .. } | ChildState::Parked { .. } | ChildState::Waiting { .. },
+            Ending::Interrupted,
+        ) => Ending::Failed(FailureKind::Panicked),
+        _ => ending,
+    }
+}
+
+/// The whole call is one unit until independent completions exist (DISP-16).
+fn accepted(batch: NewBatch, ids: NewIds) -> Accepted {
+    let unit = Unit { id: UnitId::whole(&ids.delegation), task_indexes: (0..batch.tasks.len()).collect() };
+    Accepted {
+        delegation: ids.delegation,
+        lineage: batch.lineage,
+        call_key: batch.call_key,
+        reach: batch.reach,
+        tasks: batch.tasks,
+        children: ids.children,
+        units: vec![unit],
+        setting: batch.setting,
+        transcripts: ids.transcripts,
+    }
+}

@@ -1,0 +1,119 @@
+//! One delegation as the book holds it, and the facts that its changes leave behind.
+
+use legwork_core::child::{ChildEvent, ChildState};
+use legwork_core::fact::{Accepted, Append, Fact};
+use legwork_core::ids::{ChildId, Epoch, OwnerId};
+use legwork_core::pulse::Pulse;
+use legwork_core::report::Report;
+use legwork_core::time::{Moment, Now};
+
+/// One delegation of this process.
+#[derive(Debug)]
+pub struct Delegated {
+    /// What was fixed when it was accepted.
+    pub accepted: Accepted,
+    /// Its children by task index.
+    pub children: Vec<Tracked>,
+    /// The generation under which this process owns it.
+    pub epoch: Epoch,
+    /// How many facts were handed to the store.
+    pub(super) seq: u64,
+    /// Children that have not settled, by unit.
+    open_of_unit: Vec<usize>,
+    /// Children that have not settled.
+    open: usize,
+}
+
+/// One child of this process.
+#[derive(Debug)]
+pub struct Tracked {
+    /// Its id.
+    pub id: ChildId,
+    /// Where it stands.
+    pub state: ChildState,
+    /// Its counted facts, as last read.
+    pub pulse: Pulse,
+    /// When its pulse last moved.
+    pub moved: Moment,
+    /// When its run began.
+    pub started: Option<Moment>,
+    /// When it settled.
+    pub ended: Option<Moment>,
+    /// When its patience for a stop ends and it is aborted.
+    pub(super) abort_at: Option<Moment>,
+}
+
+impl Delegated {
+    pub(super) fn new(accepted: Accepted, epoch: Epoch, now: Now) -> Self {
+        let tracked = |id: &ChildId| Tracked {
+            id: id.clone(),
+            state: ChildState::NEW,
+            pulse: Pulse::default(),
+            moved: now.mono,
+            started: None,
+            ended: None,
+            abort_at: None,
+        };
+        Delegated {
+            children: accepted.children.iter().map(tracked).collect(),
+            open_of_unit: accepted.units.iter().map(|unit| unit.task_indexes.len()).collect(),
+            open: accepted.children.len(),
+            accepted,
+            epoch,
+            seq: 0,
+        }
+    }
+
+    /// Moves one child and returns the facts of it: the move, and the settling of its unit when it was the last.
+    /// `None` when the machine has no such move; nothing changes then.
+    pub(super) fn move_child(
+        &mut self,
+        index: usize,
+        event: ChildEvent,
+        report: Option<Box<Report>>,
+        now: Now,
+    ) -> Option<Vec<Fact>> {
+        let child = &mut self.children[index];
+        child.state = child.state.apply(event).ok()?;
+        if matches!(event, ChildEvent::Started) {
+            child.started = Some(now.mono);
+        }
+        if matches!(event, ChildEvent::Started | ChildEvent::SlotGranted) {
+            child.moved = now.mono;
+        }
+        let mut facts = vec![Fact::Moved { child: child.id.clone(), event, report }];
+        if child.state.outcome().is_some() {
+            child.ended = Some(now.mono);
+            child.abort_at = None;
+            self.open -= 1;
+            facts.extend(self.settled_unit(index));
+        }
+        Some(facts)
+    }
+
+    /// Whether every child has settled.
+    pub fn is_settled(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Wraps facts into an append that follows everything handed to the store before.
+    pub(super) fn append(&mut self, facts: Vec<Fact>, owner: &OwnerId, now: Now) -> Append {
+        let expected_seq = self.seq;
+        self.seq += facts.len() as u64;
+        Append {
+            delegation: self.accepted.delegation.clone(),
+            expected_seq,
+            owner: owner.clone(),
+            epoch: self.epoch,
+            at: now.wall,
+            facts,
+        }
+    }
+
+    fn settled_unit(&mut self, index: usize) -> Option<Fact> {
+        let position = self.accepted.units.iter().position(|unit| unit.task_indexes.contains(&index))?;
+        self.open_of_unit[position] -= 1;
+        let settled = self.open_of_unit[position] == 0;
+        settled.then(|| Fact::UnitSettled { unit: self.accepted.units[position].id.clone() })
+    }
+}

@@ -1,0 +1,156 @@
+//! How the book ends children: on request, for want of progress, and when the process itself must end. A stop reaches
+//! everything below its aim; force may only rise (invariants 11 and 12).
+
+use super::supervision::{self, Verdict};
+use super::{Book, Delegated, Effect, Gate, ReplyTo};
+use legwork_core::child::{ChildEvent, ChildState};
+use legwork_core::ids::{ChildId, UnitId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::StopNotice;
+use legwork_core::steering::Scope;
+use legwork_core::time::Now;
+
+const STALLED: StopNotice = StopNotice { reason: StopReason::Stalled, force: Force::Ask };
+/// The reason counts for nothing here: the child has its cause already.
+const OVERDUE: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Abort };
+
+impl Book {
+    /// Stops everything in `scope` and below, and says which children that were.
+    pub(super) fn stop(
+        &mut self,
+        scope: &Scope,
+        notice: StopNotice,
+        reply: Option<ReplyTo>,
+        now: Now,
+    ) -> Vec<Effect> {
+        let mut told = Vec::new();
+        let mut effects = Vec::new();
+        for child in self.in_scope(scope) {
+            effects.extend(self.stop_tree(&child, notice, now, &mut told));
+        }
+        effects.extend(reply.map(|reply| Effect::Stopped(reply, told)));
+        effects
+    }
+
+    fn stop_tree(
+        &mut self,
+        child: &ChildId,
+        notice: StopNotice,
+        now: Now,
+        told: &mut Vec<ChildId>,
+    ) -> Vec<Effect> {
+        let mut effects = self.stop_one(child, notice, now);
+        if !effects.is_empty() {
+            told.push(child.clone());
+        }
+        let below = StopNotice { reason: StopReason::ParentStopped, force: notice.force };
+        for grandchild in self.beneath(child) {
+            effects.extend(self.stop_tree(&grandchild, below, now, told));
+        }
+        effects
+    }
+
+    fn stop_one(&mut self, child: &ChildId, notice: StopNotice, now: Now) -> Vec<Effect> {
+        let event = ChildEvent::StopAsked { reason: notice.reason, force: notice.force };
+        let before = self.standing(child);
+        let Some(mut effects) = self.record(child, event, None, now) else { return Vec::new() };
+        if before.is_some_and(ChildState::has_runner) {
+            effects.push(match notice.force {
+                Force::Ask => Effect::Ask(child.clone(), notice),
+                Force::Abort => Effect::Abort(child.clone()),
+            });
+            let due = now.mono.after(supervision::grace(notice.reason, &self.options));
+            if let Some(tracked) = self.tracked_mut(child) {
+                tracked.abort_at = match notice.force {
+                    Force::Ask => Some(tracked.abort_at.map_or(due, |earlier| earlier.min(due))),
+                    Force::Abort => None,
+                };
+            }
+        }
+        effects
+    }
+
+    /// A child that is gone leaves no children of its own behind.
+    pub(super) fn stop_beneath(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
+        let notice = StopNotice { reason: StopReason::ParentStopped, force: Force::Ask };
+        let mut told = Vec::new();
+        let grandchildren = self.beneath(child);
+        grandchildren.iter().flat_map(|below| self.stop_tree(below, notice, now, &mut told)).collect()
+    }
+
+    pub(super) fn release(&mut self, now: Now) -> Vec<Effect> {
+        self.gate = Gate::Released;
+        let notice = StopNotice { reason: StopReason::Shutdown, force: Force::Ask };
+        let due = now.mono.after(self.options.stop_grace);
+        let children = self.delegations.values_mut().flat_map(|delegated| &mut delegated.children);
+        let running = children.filter(|child| child.state.has_runner());
+        running
+            .map(|child| {
+                child.abort_at = Some(due);
+                Effect::Ask(child.id.clone(), notice)
+            })
+            .collect()
+    }
+
+    pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
+        let verdicts: Vec<(ChildId, Verdict)> = self
+            .delegations
+            .values()
+            .flat_map(|delegated| &delegated.children)
+            .map(|child| (child.id.clone(), supervision::verdict(child, &self.options, now.mono)))
+            .filter(|(_, verdict)| *verdict != Verdict::Fine)
+            .collect();
+        let mut effects = Vec::new();
+        for (child, verdict) in verdicts {
+            effects.extend(match verdict {
+                Verdict::Fine => Vec::new(),
+                Verdict::Stalled => self.stop_tree(&child, STALLED, now, &mut Vec::new()),
+                Verdict::GraceOver if self.gate == Gate::Released => self.cut(&child),
+                Verdict::GraceOver => self.stop_tree(&child, OVERDUE, now, &mut Vec::new()),
+            });
+        }
+        effects
+    }
+
+    /// Drops a run of a process that is ending; the next owner decides what became of it.
+    fn cut(&mut self, child: &ChildId) -> Vec<Effect> {
+        if let Some(tracked) = self.tracked_mut(child) {
+            tracked.abort_at = None;
+        }
+        vec![Effect::Abort(child.clone())]
+    }
+
+    /// The unsettled children that `scope` names itself; those below them follow.
+    fn in_scope(&self, scope: &Scope) -> Vec<ChildId> {
+        let hit = |delegated: &Delegated, index: usize| match scope {
+            Scope::Delegation(id) => delegated.accepted.delegation == *id,
+            Scope::Unit(id) => unit_of(delegated, index).is_some_and(|unit| unit == id),
+            Scope::Child(id) => delegated.children[index].id == *id,
+            Scope::Session(id) => delegated.accepted.lineage.session == *id,
+            Scope::All => true,
+        };
+        self.open_children(hit)
+    }
+
+    fn beneath(&self, child: &ChildId) -> Vec<ChildId> {
+        let delegations = self.offspring.get(child).into_iter().flatten();
+        let children =
+            delegations.filter_map(|id| self.delegations.get(id)).flat_map(|below| &below.children);
+        children.filter(|below| below.state.outcome().is_none()).map(|below| below.id.clone()).collect()
+    }
+
+    fn open_children(&self, wanted: impl Fn(&Delegated, usize) -> bool) -> Vec<ChildId> {
+        let open = self.delegations.values().filter(|delegated| !delegated.is_settled());
+        let all = open.flat_map(|delegated| {
+            delegated.children.iter().enumerate().map(move |(index, child)| (delegated, index, child))
+        });
+        let wanted = all
+            .filter(|(delegated, index, child)| child.state.outcome().is_none() && wanted(delegated, *index));
+        wanted.map(|(_, _, child)| child.id.clone()).collect()
+    }
+}
+
+fn unit_of(delegated: &Delegated, index: usize) -> Option<&UnitId> {
+    let unit = delegated.accepted.units.iter().find(|unit| unit.task_indexes.contains(&index))?;
+    Some(&unit.id)
+}

@@ -1,0 +1,109 @@
+//! What can happen to the book, and what it wants done.
+
+use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::fact::Append;
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::Outcome;
+use legwork_core::ports::{Refusal, StopNotice};
+use legwork_core::pulse::Pulse;
+use legwork_core::report::Report;
+use legwork_core::steering::Scope;
+
+/// Which waiting caller an answer is for. The dispatcher draws the number; the book only carries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplyTo(pub u64);
+
+/// Ids for a new delegation, drawn outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewIds {
+    /// The delegation's.
+    pub delegation: DelegationId,
+    /// One for each task.
+    pub children: Vec<ChildId>,
+    /// The paths of the live transcripts by task index, or none.
+    pub transcripts: Vec<String>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A sound call wants to be accepted.
+    Dispatch {
+        /// The call.
+        batch: Box<NewBatch>,
+        /// Its ids.
+        ids: NewIds,
+        /// Who waits for the answer.
+        reply: ReplyTo,
+    },
+    /// A child waits for its own children.
+    Parked(ChildId),
+    /// A child wants its slot again.
+    Unparked(ChildId),
+    /// A child's pulse was read.
+    Heard(ChildId, Pulse),
+    /// A child's runner is gone.
+    Returned(ChildId, Box<Report>),
+    /// Somebody wants work ended.
+    Stop {
+        /// Which.
+        scope: Scope,
+        /// Why, and how hard.
+        notice: StopNotice,
+        /// Who waits for the list of children, if anybody.
+        reply: Option<ReplyTo>,
+    },
+    /// No new children may start.
+    Paused,
+    /// New children may start again.
+    Resumed,
+    /// The process must end: no new children, running ones are cut, nothing is concluded of them.
+    Released,
+    /// Time went by.
+    Tick,
+    /// The store refused to know the delegation, or to take more facts of it: it is not ours (any more).
+    Withdrawn(DelegationId),
+}
+
+/// Something to do. `Record` comes first; what waits for it is performed only when it is durable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Make these facts durable.
+    Record(Append),
+    /// Once durable: tell the caller.
+    Accept(ReplyTo, Ticket),
+    /// At once: tell the caller. Nothing exists.
+    Refuse(ReplyTo, Refusal),
+    /// Once durable: start the runner.
+    Start(ChildId),
+    /// Once durable: the child has its slot again.
+    GrantSlot(ChildId),
+    /// Once durable: the child has settled.
+    Settled(ChildId, Outcome),
+    /// Once durable: every child of the delegation has settled.
+    AllSettled(DelegationId),
+    /// At once: ask the child to end.
+    Ask(ChildId, StopNotice),
+    /// At once: drop the child's run where it is.
+    Abort(ChildId),
+    /// At once: tell the caller which children were told to end.
+    Stopped(ReplyTo, Vec<ChildId>),
+}
+
+impl Effect {
+    /// Whether the effect may not be performed before the facts recorded with it are durable.
+    pub fn waits_for_record(&self) -> bool {
+        match self {
+            Effect::Accept(..)
+            | Effect::Start(_)
+            | Effect::GrantSlot(_)
+            | Effect::Settled(..)
+            | Effect::AllSettled(_) => true,
+            Effect::Record(_)
+            | Effect::Refuse(..)
+            | Effect::Ask(..)
+            | Effect::Abort(_)
+            | Effect::Stopped(..) => false,
+        }
+    }
+}

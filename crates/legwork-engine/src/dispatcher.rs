@@ -1,0 +1,311 @@
+//! The one loop of the engine: select, step, perform. It owns the book, the runners and every waiting caller; all
+//! others send messages.
+//!
+//! Facts go to the store in commits that overlap with the stepping of later events: while one commit is under way, stop
+//! requests and aborts are performed at once, and everything that must wait for its record waits in the next one.
+
+mod commit;
+mod housekeeping;
+mod perform;
+
+use crate::book::{Book, Effect, Event, NewIds, ReplyTo};
+use crate::handle::Handle;
+use crate::options::Options;
+use crate::runner::Run;
+use crate::wiring::Wiring;
+use commit::{Commits, Done};
+use housekeeping::Chores;
+use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::ports::{ChildView, DispatchError, LiveEvent, StopNotice, Stopped};
+use legwork_core::pulse::Pulse;
+use legwork_core::report::Report;
+use legwork_core::steering::{Request, Scope};
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
+
+/// What the dispatcher can be told.
+pub(crate) enum Message {
+    Dispatch(Box<NewBatch>, oneshot::Sender<Result<Ticket, DispatchError>>),
+    Join(DelegationId, oneshot::Sender<()>),
+    Stop { scope: Scope, notice: StopNotice, reply: oneshot::Sender<Stopped> },
+    View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
+    Parked(ChildId),
+    Unparked(ChildId, oneshot::Sender<Result<(), StopNotice>>),
+    Pause,
+    Resume,
+    Release,
+}
+
+/// Settled delegations that stay in the book for those who watch; the store keeps all of them.
+const SETTLED_KEPT: usize = 64;
+/// Events that are stepped before the effects of them are committed together.
+const EVENTS_A_COMMIT: usize = 256;
+
+/// A moment to wake up at when there is no reason to.
+fn far_off() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
+
+pub(crate) struct Dispatcher {
+    book: Book,
+    wiring: Wiring,
+    /// Filled by handles and lines, read here.
+    inbox: mpsc::Receiver<Message>,
+    mailbox: mpsc::Sender<Message>,
+    live: broadcast::Sender<LiveEvent>,
+    runners: JoinSet<(ChildId, Report)>,
+    runs: HashMap<ChildId, Run>,
+    /// Which child a runner's task belongs to, should its own code fail.
+    tasks: HashMap<Id, ChildId>,
+    commits: Commits,
+    chores: Chores,
+    waiting: Waiting,
+    settled: VecDeque<DelegationId>,
+    /// What settled children said went wrong, until their settling is durable and announced.
+    errors: HashMap<ChildId, String>,
+    releasing: bool,
+}
+
+/// Callers that wait for an answer.
+#[derive(Default)]
+struct Waiting {
+    next_reply: u64,
+    dispatches: HashMap<ReplyTo, oneshot::Sender<Result<Ticket, DispatchError>>>,
+    stops: HashMap<ReplyTo, oneshot::Sender<Stopped>>,
+    joins: HashMap<DelegationId, Vec<oneshot::Sender<()>>>,
+    slots: HashMap<ChildId, oneshot::Sender<Result<(), StopNotice>>>,
+}
+
+impl Waiting {
+    fn new_reply(&mut self) -> ReplyTo {
+        self.next_reply += 1;
+        ReplyTo(self.next_reply)
+    }
+}
+
+impl Dispatcher {
+    pub(crate) fn new(options: Options, handle: &Handle, inbox: mpsc::Receiver<Message>) -> Self {
+        let wiring = handle.wiring().clone();
+        Dispatcher {
+            book: Book::new(options, wiring.owner.id.clone()),
+            commits: Commits::new(wiring.store.clone()),
+            chores: Chores::new(&wiring),
+            wiring,
+            inbox,
+            mailbox: handle.mailbox(),
+            live: handle.live(),
+            runners: JoinSet::new(),
+            runs: HashMap::new(),
+            tasks: HashMap::new(),
+            waiting: Waiting::default(),
+            settled: VecDeque::new(),
+            errors: HashMap::new(),
+            releasing: false,
+        }
+    }
+
+    /// Runs until it was released and nothing is left to do.
+    pub(crate) async fn run(mut self) {
+        while !self.is_done() {
+            self.commits.begin();
+            let (deadline, round) = (self.next_deadline(), self.chores.due(&self.book));
+            tokio::select! {
+                biased;
+                done = self.commits.finished() => self.committed(done),
+                () = tokio::time::sleep_until(deadline) => self.tick(),
+                () = tokio::time::sleep_until(round) => self.do_chores(),
+                Some(message) = self.inbox.recv() => self.take_in(message),
+                Some(ended) = self.runners.join_next_with_id() => self.ended(ended),
+                requests = self.chores.finished() => self.carry_out(requests),
+            }
+            self.drain();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.releasing && self.runners.is_empty() && self.commits.is_idle()
+    }
+
+    /// Takes in what else is there already, so that one commit covers it.
+    fn drain(&mut self) {
+        for _ in 0..EVENTS_A_COMMIT {
+            if let Some(ended) = self.runners.try_join_next_with_id() {
+                self.ended(ended);
+            } else if let Ok(message) = self.inbox.try_recv() {
+                self.take_in(message);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.book.next_deadline().map_or_else(far_off, |moment| self.wiring.clock.instant(moment))
+    }
+
+    fn take_in(&mut self, message: Message) {
+        match message {
+            Message::Dispatch(batch, reply) => self.dispatch(batch, reply),
+            Message::Join(delegation, reply) => self.join(delegation, reply),
+            Message::Stop { scope, notice, reply } => {
+                let waiter = self.waiting.new_reply();
+                self.waiting.stops.insert(waiter, reply);
+                self.step(Event::Stop { scope, notice, reply: Some(waiter) });
+            }
+            Message::View(delegation, reply) => {
+                // A caller that went away needs no view.
+                reply.send(self.view(delegation.as_ref())).ok();
+            }
+            Message::Parked(child) => self.step(Event::Parked(child)),
+            Message::Unparked(child, reply) => {
+                self.waiting.slots.insert(child.clone(), reply);
+                self.step(Event::Unparked(child));
+            }
+            Message::Pause => self.step(Event::Paused),
+            Message::Resume => self.step(Event::Resumed),
+            Message::Release => {
+                self.releasing = true;
+                self.step(Event::Released);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, batch: Box<NewBatch>, reply: oneshot::Sender<Result<Ticket, DispatchError>>) {
+        let refusal = match (self.commits.trouble(), self.book.objection(&batch)) {
+            (Some(trouble), _) => Some(DispatchError::Store(trouble)),
+            (None, objection) => objection.map(DispatchError::Refused),
+        };
+        if let Some(refusal) = refusal {
+            reply.send(Err(refusal)).ok();
+            return;
+        }
+        let ids = self.new_ids(&batch);
+        let waiter = self.waiting.new_reply();
+        self.waiting.dispatches.insert(waiter, reply);
+        self.step(Event::Dispatch { batch, ids, reply: waiter });
+    }
+
+    fn new_ids(&self, batch: &NewBatch) -> NewIds {
+        // 32 of the 64 bits are what an id has room for.
+        let bits = || (self.wiring.bits)() as u32;
+        let delegation = DelegationId::from_bits(bits());
+        let children = (0..batch.tasks.len()).map(|index| ChildId::from_bits(index, bits())).collect();
+        let mut ids = NewIds { delegation, children, transcripts: Vec::new() };
+        ids.transcripts = self.create_transcripts(batch, &ids);
+        ids
+    }
+
+    fn join(&mut self, delegation: DelegationId, reply: oneshot::Sender<()>) {
+        let known = self.book.delegation(&delegation).is_some();
+        if known && !self.settled.contains(&delegation) {
+            self.waiting.joins.entry(delegation).or_default().push(reply);
+        } else {
+            // Settled, or not of this process: the store has the answer. A caller that went away needs none.
+            reply.send(()).ok();
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, (ChildId, Report)), JoinError>) {
+        let (child, report) = match ended {
+            Ok((task, (child, report))) => {
+                self.tasks.remove(&task);
+                (child, report)
+            }
+            Err(error) => {
+                let Some(child) = self.tasks.remove(&error.id()) else { return };
+                tracing::error!(%child, %error, "BUG: a runner failed outside its worker");
+                let failed = Report::bare(Ending::Failed(FailureKind::Panicked));
+                (child, Report { error: Some(error.to_string()), ..failed })
+            }
+        };
+        if let Some(run) = self.runs.remove(&child) {
+            let pulse = run.pulse.borrow().clone();
+            self.step(Event::Heard(child.clone(), pulse));
+        }
+        if let Some(error) = &report.error {
+            self.errors.insert(child.clone(), error.clone());
+        }
+        self.step(Event::Returned(child, Box::new(report)));
+    }
+
+    /// Steps the book and performs at once what does not wait for a record.
+    fn step(&mut self, event: Event) {
+        let effects = self.book.step(event, self.wiring.clock.now());
+        for effect in effects {
+            match effect {
+                Effect::Record(append) => self.commits.record(append),
+                effect if effect.waits_for_record() => self.commits.then(effect),
+                effect => self.perform(effect),
+            }
+        }
+    }
+
+    fn committed(&mut self, mut done: Done) {
+        for (delegation, why) in std::mem::take(&mut done.refused) {
+            self.give_up(&delegation, &why, &mut done.effects);
+        }
+        for effect in done.effects {
+            self.perform(effect);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.hear_all();
+        self.step(Event::Tick);
+    }
+
+    fn do_chores(&mut self) {
+        let pulses = self.hear_all();
+        self.chores.begin(&pulses, &self.book);
+    }
+
+    fn carry_out(&mut self, requests: Vec<Request>) {
+        for stop in self.chores.stops_of_ours(requests, &self.book) {
+            self.step(stop);
+        }
+    }
+
+    /// Reads every pulse into the book, so that no verdict is passed on an old one.
+    fn hear_all(&mut self) -> HashMap<ChildId, Pulse> {
+        let read = |(child, run): (&ChildId, &Run)| (child.clone(), run.pulse.borrow().clone());
+        let pulses: HashMap<ChildId, Pulse> = self.runs.iter().map(read).collect();
+        for (child, pulse) in &pulses {
+            self.step(Event::Heard(child.clone(), pulse.clone()));
+        }
+        pulses
+    }
+
+    /// The unsettled children, and the settled ones of `delegation`.
+    fn view(&self, delegation: Option<&DelegationId>) -> Vec<ChildView> {
+        let now = self.wiring.clock.now().mono;
+        let mut views = Vec::new();
+        for delegated in self.book.delegations() {
+            let whole = Some(&delegated.accepted.delegation) == delegation;
+            for (task_index, child) in delegated.children.iter().enumerate() {
+                if !whole && child.state.outcome().is_some() {
+                    continue;
+                }
+                let run = self.runs.get(&child.id);
+                let pulse = run.map_or_else(|| child.pulse.clone(), |run| run.pulse.borrow().clone());
+                let moved = if pulse.beat == child.pulse.beat { child.moved } else { now };
+                let end = child.ended.unwrap_or(now);
+                views.push(ChildView {
+                    delegation: delegated.accepted.delegation.clone(),
+                    child: child.id.clone(),
+                    task_index,
+                    goal: delegated.accepted.tasks[task_index].goal.clone(),
+                    state: child.state,
+                    pulse,
+                    elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),
+                    quiet: end.since(moved),
+                });
+            }
+        }
+        views
+    }
+}

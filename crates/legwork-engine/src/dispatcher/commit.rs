@@ -1,0 +1,146 @@
+//! The commits of the dispatcher: at most one is under way, and what comes meanwhile goes into the next one.
+
+use crate::book::Effect;
+use legwork_core::fact::{Append, Fact};
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::{AppendError, Pending, Store, StoreError};
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pauses between tries of a commit that the store could not take: doubled each time, up to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Facts on their way to the store.
+pub(super) struct Commits {
+    store: Arc<dyn Store>,
+    next: Group,
+    under_way: Option<Pending<'static, Finished>>,
+    pause: Duration,
+    trouble: Option<StoreError>,
+}
+
+/// Facts and the effects that wait for them, in order.
+#[derive(Default)]
+struct Group {
+    appends: Vec<Append>,
+    effects: Vec<Effect>,
+}
+
+struct Finished {
+    group: Group,
+    answer: Result<Vec<Result<(), AppendError>>, StoreError>,
+}
+
+/// What a finished commit leaves to do.
+#[derive(Default)]
+pub(super) struct Done {
+    /// Effects whose facts are durable now.
+    pub(super) effects: Vec<Effect>,
+    /// Delegations of which the store refused a fact.
+    pub(super) refused: Vec<(DelegationId, Refused)>,
+}
+
+/// Why facts of one delegation were not recorded.
+pub(super) enum Refused {
+    /// They do not fit.
+    Append(AppendError),
+    /// The store could not take a new delegation; it never existed.
+    Store(StoreError),
+}
+
+impl Commits {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Commits { store, next: Group::default(), under_way: None, pause: FIRST_PAUSE, trouble: None }
+    }
+
+    pub(super) fn record(&mut self, append: Append) {
+        self.next.appends.push(append);
+    }
+
+    pub(super) fn then(&mut self, effect: Effect) {
+        self.next.effects.push(effect);
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_none() && self.next.appends.is_empty()
+    }
+
+    /// Why the last commit failed, while it is being tried again. New work is refused as long as that lasts.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.as_ref().map(StoreError::to_string)
+    }
+
+    /// Starts the next commit, unless one is under way or there is nothing to record.
+    pub(super) fn begin(&mut self) {
+        if self.under_way.is_some() || self.next.appends.is_empty() {
+            return;
+        }
+        let group = std::mem::take(&mut self.next);
+        let store = self.store.clone();
+        let pause = self.trouble.is_some().then_some(self.pause);
+        self.under_way = Some(Box::pin(async move {
+            if let Some(pause) = pause {
+                // Deadline: a store in trouble is given time before the same facts are offered again.
+                tokio::time::sleep(pause).await;
+            }
+            let answer = store.append(group.appends.clone()).await;
+            Finished { group, answer }
+        }));
+    }
+
+    /// Resolves when the commit under way has ended; never when there is none.
+    pub(super) async fn finished(&mut self) -> Done {
+        let finished = match &mut self.under_way {
+            Some(commit) => commit.await,
+            None => pending().await,
+        };
+        self.under_way = None;
+        match finished.answer {
+            Ok(answers) => self.recorded(finished.group, answers),
+            Err(error) => self.failed(finished.group, error),
+        }
+    }
+
+    fn recorded(&mut self, group: Group, answers: Vec<Result<(), AppendError>>) -> Done {
+        self.trouble = None;
+        self.pause = FIRST_PAUSE;
+        let mut refused: HashMap<DelegationId, AppendError> = HashMap::new();
+        for (append, answer) in group.appends.into_iter().zip(answers) {
+            if let Err(error) = answer {
+                // The first refusal of a delegation says why; the others follow from it.
+                refused.entry(append.delegation).or_insert(error);
+            }
+        }
+        let refused = refused.into_iter().map(|(id, error)| (id, Refused::Append(error))).collect();
+        Done { effects: group.effects, refused }
+    }
+
+    /// Nothing of the group is recorded. What was running keeps running and its facts are offered again; new
+    /// delegations are given up, because nobody was told of them.
+    fn failed(&mut self, group: Group, error: StoreError) -> Done {
+        tracing::warn!(%error, "facts could not be recorded; they are kept and offered again");
+        self.pause = if self.trouble.is_some() { (self.pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
+        let is_new = |append: &Append| append.facts.iter().any(|fact| matches!(fact, Fact::Accepted(_)));
+        let new: Vec<DelegationId> = group
+            .appends
+            .iter()
+            .filter(|append| is_new(append))
+            .map(|append| append.delegation.clone())
+            .collect();
+        let refused = new.iter().map(|id| (id.clone(), Refused::Store(error.clone()))).collect();
+        let later = std::mem::take(&mut self.next);
+        let kept = group.appends.into_iter().chain(later.appends);
+        self.next.appends = kept.filter(|append| !new.contains(&append.delegation)).collect();
+        self.next.effects = group.effects.into_iter().chain(later.effects).collect();
+        self.trouble = Some(error);
+        Done { effects: Vec::new(), refused }
+    }
+
+    /// Takes out the effects that belong to a delegation that is given up.
+    pub(super) fn forget(&mut self, concerns: impl Fn(&Effect) -> bool) -> Vec<Effect> {
+        self.next.effects.extract_if(.., |effect| concerns(effect)).collect()
+    }
+}

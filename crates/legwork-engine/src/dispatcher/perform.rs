@@ -1,0 +1,217 @@
+//! Performs what the book wants done.
+
+use super::commit::Refused;
+use super::{Dispatcher, SETTLED_KEPT};
+use crate::book::{Effect, Event, NewIds};
+use crate::line::EngineLine;
+use crate::runner::{Run, Runner};
+use legwork_core::batch::NewBatch;
+use legwork_core::child::ChildState;
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::{Force, Outcome, StopReason};
+use legwork_core::ports::{Assignment, DispatchError, Heading, LiveEvent, StopNotice, Stopped};
+use legwork_core::pulse::Pulse;
+use legwork_core::step::Fence;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// An abort from the book; the child has its cause already.
+const ABORT: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Abort };
+
+impl Dispatcher {
+    /// A caller that went away while it waited needs no answer, so failed sends are nothing to report.
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Record(append) => self.commits.record(append),
+            Effect::Accept(reply, ticket) => {
+                if let Some(caller) = self.waiting.dispatches.remove(&reply) {
+                    caller.send(Ok(ticket)).ok();
+                }
+            }
+            Effect::Refuse(reply, refusal) => {
+                if let Some(caller) = self.waiting.dispatches.remove(&reply) {
+                    caller.send(Err(DispatchError::Refused(refusal))).ok();
+                }
+            }
+            Effect::Start(child) => self.start(&child),
+            Effect::GrantSlot(child) => {
+                if let Some(caller) = self.waiting.slots.remove(&child) {
+                    caller.send(Ok(())).ok();
+                }
+            }
+            Effect::Settled(child, outcome) => self.child_settled(&child, outcome),
+            Effect::AllSettled(delegation) => self.all_settled(delegation),
+            Effect::Ask(child, notice) => self.press(&child, notice),
+            Effect::Abort(child) => self.press(&child, ABORT),
+            Effect::Stopped(reply, children) => {
+                if let Some(caller) = self.waiting.stops.remove(&reply) {
+                    caller.send(Stopped { children }).ok();
+                }
+            }
+        }
+    }
+
+    pub(super) fn create_transcripts(&self, batch: &NewBatch, ids: &NewIds) -> Vec<String> {
+        let at = self.wiring.clock.now().wall;
+        let heading = |(task_index, child): (usize, &ChildId)| Heading {
+            delegation: ids.delegation.clone(),
+            child: child.clone(),
+            task_index,
+            goal: batch.tasks[task_index].goal.clone(),
+            context: batch.tasks[task_index].context.clone(),
+            model: batch.setting.route.model.clone(),
+            at,
+        };
+        let headings: Vec<Heading> = ids.children.iter().enumerate().map(heading).collect();
+        self.wiring.transcripts.create(&headings).unwrap_or_else(|error| {
+            tracing::warn!(delegation = %ids.delegation, %error, "the delegation goes on without transcripts");
+            Vec::new()
+        })
+    }
+
+    fn start(&mut self, child: &ChildId) {
+        let Some((assignment, pressed)) = self.assignment(child) else { return };
+        let (delegation, task_index) = (assignment.delegation.clone(), assignment.task_index);
+        let (stop, stopped) = watch::channel(pressed);
+        let (pulse, heard) = watch::channel(Pulse::default());
+        let line = EngineLine {
+            child: child.clone(),
+            clock: self.wiring.clock,
+            transcripts: self.wiring.transcripts.clone(),
+            live: self.live.clone(),
+            pulse,
+            stop: stopped.clone(),
+            mailbox: self.mailbox.clone(),
+        };
+        let runner = Runner {
+            worker: self.wiring.worker.clone(),
+            store: self.wiring.store.clone(),
+            assignment,
+            line: Arc::new(line),
+            stop: stopped,
+            pulse: heard.clone(),
+        };
+        let task = self.runners.spawn(runner.run());
+        self.tasks.insert(task.id(), child.clone());
+        self.runs.insert(child.clone(), Run { stop, pulse: heard });
+        self.announce(LiveEvent::Started { delegation, child: child.clone(), task_index });
+    }
+
+    /// What the child's runner needs, and the stop that came while its start was being recorded.
+    fn assignment(&self, child: &ChildId) -> Option<(Assignment, Option<StopNotice>)> {
+        let (delegated, task_index) = self.book.child(child)?;
+        let accepted = &delegated.accepted;
+        let (attempt, pressed) = match delegated.children[task_index].state {
+            ChildState::Running { attempt } => (attempt, None),
+            ChildState::Stopping { attempt, cause: reason, force, .. } => {
+                (attempt, Some(StopNotice { reason, force }))
+            }
+            ChildState::Queued { .. }
+            | ChildState::Parked { .. }
+            | ChildState::Waiting { .. }
+            | ChildState::Settled(_) => return None,
+        };
+        let assignment = Assignment {
+            child: child.clone(),
+            delegation: accepted.delegation.clone(),
+            session: accepted.lineage.session.clone(),
+            task_index,
+            task: accepted.tasks[task_index].clone(),
+            depth: accepted.lineage.depth + 1,
+            attempt,
+            fence: Fence { owner: self.wiring.owner.id.clone(), epoch: delegated.epoch },
+            setting: accepted.setting.clone(),
+        };
+        Some((assignment, pressed))
+    }
+
+    /// Presses a stop on a running child. The force may only rise, and the first reason stays.
+    fn press(&mut self, child: &ChildId, notice: StopNotice) {
+        self.waiting.slots.remove(child);
+        // A child whose start still waits for its record has no run; it finds the stop when it begins.
+        let Some(run) = self.runs.get(child) else { return };
+        run.stop.send_modify(|pressed| {
+            *pressed = Some(match *pressed {
+                Some(before) => StopNotice { reason: before.reason, force: before.force.max(notice.force) },
+                None => notice,
+            });
+        });
+    }
+
+    fn child_settled(&mut self, child: &ChildId, outcome: Outcome) {
+        let Some((delegated, task_index)) = self.book.child(child) else { return };
+        let delegation = delegated.accepted.delegation.clone();
+        let tracked = &delegated.children[task_index];
+        let elapsed = match (tracked.started, tracked.ended) {
+            (Some(start), Some(end)) => end.since(start),
+            (None, _) | (_, None) => Duration::ZERO,
+        };
+        let error = self.errors.remove(child);
+        self.wiring.transcripts.finish(child, self.wiring.clock.now().wall, outcome, error.as_deref());
+        let child = child.clone();
+        self.announce(LiveEvent::Settled { delegation, child, task_index, outcome, error, elapsed });
+    }
+
+    fn all_settled(&mut self, delegation: DelegationId) {
+        for caller in self.waiting.joins.remove(&delegation).unwrap_or_default() {
+            caller.send(()).ok();
+        }
+        self.settled.push_back(delegation);
+        if self.settled.len() > SETTLED_KEPT
+            && let Some(oldest) = self.settled.pop_front()
+        {
+            self.book.forget(&oldest);
+        }
+    }
+
+    /// The store would not record facts of this delegation: it is given up here, and whoever waits is told.
+    pub(super) fn give_up(&mut self, delegation: &DelegationId, why: &Refused, durable: &mut Vec<Effect>) {
+        let children: HashSet<ChildId> = match self.book.delegation(delegation) {
+            Some(delegated) => delegated.children.iter().map(|child| child.id.clone()).collect(),
+            None => HashSet::new(),
+        };
+        let mine = |effect: &Effect| concerns(effect, delegation, &children);
+        let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
+        given_up.extend(self.commits.forget(mine));
+        for effect in given_up {
+            if let Effect::Accept(reply, _) = effect
+                && let Some(caller) = self.waiting.dispatches.remove(&reply)
+            {
+                caller.send(Err(why.to_dispatch_error())).ok();
+            }
+        }
+        self.step(Event::Withdrawn(delegation.clone()));
+        // Dropping the slots tells those who join that there is nothing to wait for here.
+        self.waiting.joins.remove(delegation);
+    }
+
+    fn announce(&self, event: LiveEvent) {
+        // Nobody has to watch.
+        self.live.send(event).ok();
+    }
+}
+
+fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<ChildId>) -> bool {
+    match effect {
+        Effect::Accept(_, ticket) => ticket.delegation == *delegation,
+        Effect::AllSettled(id) => id == delegation,
+        Effect::Start(child)
+        | Effect::GrantSlot(child)
+        | Effect::Settled(child, _)
+        | Effect::Ask(child, _)
+        | Effect::Abort(child) => children.contains(child),
+        Effect::Record(append) => append.delegation == *delegation,
+        Effect::Refuse(..) | Effect::Stopped(..) => false,
+    }
+}
+
+impl Refused {
+    fn to_dispatch_error(&self) -> DispatchError {
+        DispatchError::Store(match self {
+            Refused::Append(error) => error.to_string(),
+            Refused::Store(error) => error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! The engine as its owner and its front doors see it. The channel to the dispatcher never shows.
+
+use crate::courier;
+use crate::dispatcher::{Dispatcher, Message};
+use crate::options::{Options, OptionsError};
+use crate::wiring::Wiring;
+use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::ids::{CallKey, ClaimId, DelegationId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{
+    ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Pending, StopNotice, Stopped,
+    StoreError, Watch,
+};
+use legwork_core::steering::Scope;
+use thiserror::Error;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// Messages that may wait for the dispatcher; a sender beyond that waits itself.
+const MAILBOX_MAX: usize = 1024;
+/// Events that a watcher may lie behind before it loses the oldest.
+const WATCH_MAX: usize = 4096;
+
+/// A running engine.
+pub struct Engine {
+    handle: Handle,
+    service: JoinSet<()>,
+}
+
+/// Asks the engine.
+#[derive(Clone)]
+pub struct Handle {
+    mailbox: mpsc::Sender<Message>,
+    live: broadcast::Sender<LiveEvent>,
+    wiring: Wiring,
+}
+
+/// Why the engine did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// An option makes no sense.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The store cannot take an owner.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// Records this process as an owner and starts the dispatcher on the current runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub async fn start(options: Options, wiring: Wiring) -> Result<Engine, StartError> {
+        let options = options.validated()?;
+        wiring.store.enter(wiring.owner.clone(), wiring.clock.now().wall).await?;
+        let (mailbox, inbox) = mpsc::channel(MAILBOX_MAX);
+        let (live, _) = broadcast::channel(WATCH_MAX);
+        let handle = Handle { mailbox, live, wiring };
+        let mut service = JoinSet::new();
+        service.spawn(Dispatcher::new(options, &handle, inbox).run());
+        Ok(Engine { handle, service })
+    }
+
+    /// A handle to it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Ends the engine: whatever still runs is cut after the stop grace and stays resumable in the store. Returns
+    /// when nothing of it runs any more.
+    pub async fn close(mut self) {
+        self.handle.tell(Message::Release).await;
+        while let Some(ended) = self.service.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "BUG: the dispatcher did not end by itself");
+            }
+        }
+    }
+}
+
+impl Handle {
+    /// No new children start until [`Handle::resume`]; running ones go on.
+    pub async fn pause(&self) {
+        self.tell(Message::Pause).await;
+    }
+
+    /// New children may start again.
+    pub async fn resume(&self) {
+        self.tell(Message::Resume).await;
+    }
+
+    pub(crate) fn mailbox(&self) -> mpsc::Sender<Message> {
+        self.mailbox.clone()
+    }
+
+    pub(crate) fn live(&self) -> broadcast::Sender<LiveEvent> {
+        self.live.clone()
+    }
+
+    pub(crate) fn wiring(&self) -> &Wiring {
+        &self.wiring
+    }
+
+    async fn tell(&self, message: Message) {
+        if self.mailbox.send(message).await.is_err() {
+            tracing::debug!("the engine had ended already");
+        }
+    }
+
+    /// Sends a message that carries a reply slot, and waits for the answer. `None` when the engine has ended.
+    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(message(reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    async fn earlier(&self, key: &CallKey) -> Result<Option<Ticket>, StoreError> {
+        let store = &self.wiring.store;
+        let Some(delegation) = store.by_call_key(key).await? else { return Ok(None) };
+        let record = store.delegation(&delegation).await?;
+        Ok(record.map(|record| ticket_of(record.accepted)))
+    }
+}
+
+fn ticket_of(accepted: legwork_core::fact::Accepted) -> Ticket {
+    Ticket {
+        delegation: accepted.delegation,
+        units: accepted.units,
+        children: accepted.children,
+        transcripts: accepted.transcripts,
+    }
+}
+
+impl Delegator for Handle {
+    fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>> {
+        Box::pin(async move {
+            let failed = |error: StoreError| DispatchError::Store(error.to_string());
+            if let Some(key) = &batch.call_key
+                && let Some(ticket) = self.earlier(key).await.map_err(failed)?
+            {
+                return Ok(ticket);
+            }
+            let key = batch.call_key.clone();
+            let answer = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
+            let answer = answer.unwrap_or(Err(DispatchError::Closed));
+            match (answer, key) {
+                // Somebody with the same key was first between the look and the record.
+                (Err(DispatchError::Store(error)), Some(key)) => {
+                    let first = self.earlier(&key).await.map_err(failed)?;
+                    first.ok_or(DispatchError::Store(error))
+                }
+                (answer, _) => answer,
+            }
+        })
+    }
+
+    fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>> {
+        let delegation = delegation.clone();
+        Box::pin(async move {
+            let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
+            settled.ok_or(JoinError::Closed)?;
+            let wiring = &self.wiring;
+            let claimant = format!("{} (pid {})", wiring.owner.id, wiring.owner.process.pid);
+            let new_claim = || ClaimId::from_bits((wiring.bits)());
+            let now = wiring.clock.now().wall;
+            courier::collect(wiring.store.as_ref(), &delegation, &claimant, now, new_claim).await
+        })
+    }
+
+    fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped> {
+        Box::pin(async move {
+            let told =
+                self.ask(|reply| Message::Stop { scope, notice: StopNotice { reason, force }, reply }).await;
+            told.unwrap_or_default()
+        })
+    }
+
+    fn view(&self, delegation: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {
+        let delegation = delegation.cloned();
+        Box::pin(async move { self.ask(|reply| Message::View(delegation, reply)).await.unwrap_or_default() })
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        Box::new(Watcher { events: self.live.subscribe() })
+    }
+}
+
+struct Watcher {
+    events: broadcast::Receiver<LiveEvent>,
+}
+
+impl Watch for Watcher {
+    fn next(&mut self) -> Pending<'_, Option<LiveEvent>> {
+        Box::pin(async move {
+            match self.events.recv().await {
+                Ok(event) => Some(event),
+                Err(broadcast::error::RecvError::Lagged(lost)) => Some(LiveEvent::Lagged(lost)),
+                Err(broadcast::error::RecvError::Closed) => None,
+            }
+        })
+    }
+}

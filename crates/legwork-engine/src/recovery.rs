@@ -1,0 +1,141 @@
+//! What a new process does about the work of owners that are proved dead: it takes their delegations over, kills what is
+//! left of their commands, and settles the children. Going on from their journals comes later; until then a child that
+//! ran is lost, with what is known of it, and one that had not begun is stopped.
+
+use crate::salvage::salvage;
+use crate::wiring::Wiring;
+use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
+use legwork_core::fact::{Append, Fact};
+use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
+use legwork_core::outcome::Ending;
+use legwork_core::ports::{AppendError, Liveness, Processes, Store, StoreError};
+use legwork_core::record::{ChildRecord, DelegationRecord, OwnerRecord};
+use std::collections::HashSet;
+use thiserror::Error;
+
+/// What recovery did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recovered {
+    /// Delegations that were taken over and settled.
+    pub settled: Vec<DelegationId>,
+    /// Children that had run and whose end is not known.
+    pub lost: usize,
+    /// Children that had not begun.
+    pub unstarted: usize,
+    /// Owners of open work of which it cannot be told whether they live; their work was left alone.
+    pub unclear: Vec<OwnerRecord>,
+}
+
+/// Why recovery ended early. What it had settled by then stays settled.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store would not take a settling.
+    #[error("the work of a dead process could not be settled: {0}")]
+    Append(#[from] AppendError),
+}
+
+/// Settles the work of every owner that is proved dead (invariant 30). The owner in `wiring` must be entered.
+///
+/// # Errors
+/// [`RecoveryError`]; running it again goes on where it ended.
+pub async fn settle_dead(wiring: &Wiring, processes: &dyn Processes) -> Result<Recovered, RecoveryError> {
+    let mut recovered = Recovered::default();
+    for owner in wiring.store.owners_of_open().await? {
+        if owner.id == wiring.owner.id {
+            continue;
+        }
+        match processes.liveness(&owner.process) {
+            Liveness::Alive => {}
+            Liveness::Unclear => recovered.unclear.push(owner),
+            Liveness::Dead => settle_owner(wiring, processes, &owner.id, &mut recovered).await?,
+        }
+    }
+    Ok(recovered)
+}
+
+async fn settle_owner(
+    wiring: &Wiring,
+    processes: &dyn Processes,
+    dead: &OwnerId,
+    recovered: &mut Recovered,
+) -> Result<(), RecoveryError> {
+    let store = wiring.store.as_ref();
+    // The dead owner's commands end before anything else is said of its work.
+    for (actor, group) in store.groups_of(dead).await? {
+        processes.kill_group(&group);
+        store.drop_group(actor, group).await?;
+    }
+    let now = wiring.clock.now().wall;
+    for (delegation, epoch) in store.take_over(dead, &wiring.owner.id, now).await? {
+        let Some(record) = store.delegation(&delegation).await? else { continue };
+        let begun = record.children.iter().filter(|child| has_run(child));
+        let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
+        let killed = processes.kill_marked(&begun);
+        if killed > 0 {
+            tracing::info!(%delegation, killed, "processes of a dead owner were ended");
+        }
+        settle(wiring, &record, epoch, recovered).await?;
+        recovered.settled.push(delegation);
+    }
+    Ok(())
+}
+
+fn has_run(child: &ChildRecord) -> bool {
+    child.outcome().is_none() && !matches!(child.state, ChildState::Queued { .. })
+}
+
+async fn settle(
+    wiring: &Wiring,
+    record: &DelegationRecord,
+    epoch: Epoch,
+    recovered: &mut Recovered,
+) -> Result<(), RecoveryError> {
+    let mut facts = Vec::new();
+    let mut open: HashSet<&ChildId> =
+        record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
+    for child in record.children.iter().filter(|child| child.outcome().is_none()) {
+        facts.push(lost(wiring.store.as_ref(), child).await);
+        if has_run(child) {
+            recovered.lost += 1;
+        } else {
+            recovered.unstarted += 1;
+        }
+        open.remove(&child.id);
+        facts.extend(units_settled_by(record, &child.id, &open));
+    }
+    let append = Append {
+        delegation: record.accepted.delegation.clone(),
+        expected_seq: record.seq,
+        owner: wiring.owner.id.clone(),
+        epoch,
+        at: wiring.clock.now().wall,
+        facts,
+    };
+    let answers = wiring.store.append(vec![append]).await?;
+    Ok(answers.into_iter().collect::<Result<(), AppendError>>()?)
+}
+
+async fn lost(store: &dyn Store, child: &ChildRecord) -> Fact {
+    let report = if has_run(child) {
+        let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
+        Some(Box::new(salvage(store, &child.id, Ending::Interrupted, &pulse).await))
+    } else {
+        None
+    };
+    Fact::Moved { child: child.id.clone(), event: ChildEvent::OwnerLost(AfterLoss::GiveUp), report }
+}
+
+/// The unit that settles with `child`, when `open` holds no child of it any more.
+fn units_settled_by(record: &DelegationRecord, child: &ChildId, open: &HashSet<&ChildId>) -> Option<Fact> {
+    let children = &record.accepted.children;
+    let unit = record
+        .accepted
+        .units
+        .iter()
+        .find(|unit| unit.task_indexes.iter().any(|&task| children[task] == *child))?;
+    let settled = !unit.task_indexes.iter().any(|&task| open.contains(&children[task]));
+    settled.then(|| Fact::UnitSettled { unit: unit.id.clone() })
+}

@@ -1,0 +1,43 @@
+//! What can still be said of a run that handed in no report: read from its journal, which holds every finished step.
+
+use legwork_core::ids::ChildId;
+use legwork_core::message::Message;
+use legwork_core::outcome::Ending;
+use legwork_core::ports::Store;
+use legwork_core::pulse::Pulse;
+use legwork_core::report::Report;
+use legwork_core::step::{Action, Actor, Product, StepRecord, StepState};
+
+/// A report with what the journal knows; with the pulse's counts where it cannot be read.
+pub(crate) async fn salvage(store: &dyn Store, child: &ChildId, ending: Ending, pulse: &Pulse) -> Report {
+    match store.steps(&Actor::Child(child.clone())).await {
+        Ok(steps) => from_steps(&steps, ending),
+        Err(error) => {
+            tracing::warn!(%child, %error, "the journal of a cut-off run could not be read");
+            Report {
+                model_calls: pulse.model_calls,
+                usage: pulse.usage,
+                cost: pulse.cost,
+                ..Report::bare(ending)
+            }
+        }
+    }
+}
+
+fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
+    let mut report = Report::bare(ending);
+    for step in steps {
+        report.model_calls += u32::from(matches!(step.action, Action::Model));
+        let StepState::Done(Product::Reply(reply)) = &step.state else { continue };
+        report.usage += reply.usage;
+        report.cost = report.cost.plus(reply.cost);
+        report.model = reply.model.clone().or(report.model);
+        report.answer = last_text(&reply.message).or(report.answer);
+    }
+    report
+}
+
+fn last_text(message: &Message) -> Option<String> {
+    let text = message.plain_text();
+    (!text.trim().is_empty()).then_some(text)
+}

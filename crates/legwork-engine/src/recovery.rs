@@ -3,7 +3,7 @@
 //! ran is lost, with what is known of it, and one that had not begun is stopped.
 
 use crate::salvage::salvage;
-use crate::wiring::Wiring;
+use crate::wiring::Clock;
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
@@ -37,47 +37,59 @@ pub enum RecoveryError {
     Append(#[from] AppendError),
 }
 
-/// Settles the work of every owner that is proved dead (invariant 30). The owner in `wiring` must be entered.
+/// Who recovers, and with what.
+#[derive(Clone, Copy)]
+pub struct Rescuer<'a> {
+    /// Where the work is recorded.
+    pub store: &'a dyn Store,
+    /// Both clocks.
+    pub clock: Clock,
+    /// This process; it must have been entered as an owner.
+    pub owner: &'a OwnerRecord,
+    /// Looks at processes and ends them.
+    pub processes: &'a dyn Processes,
+}
+
+/// Settles the work of every owner that is proved dead (invariant 30).
 ///
 /// # Errors
 /// [`RecoveryError`]; running it again goes on where it ended.
-pub async fn settle_dead(wiring: &Wiring, processes: &dyn Processes) -> Result<Recovered, RecoveryError> {
+pub async fn settle_dead(rescuer: Rescuer<'_>) -> Result<Recovered, RecoveryError> {
     let mut recovered = Recovered::default();
-    for owner in wiring.store.owners_of_open().await? {
-        if owner.id == wiring.owner.id {
+    for owner in rescuer.store.owners_of_open().await? {
+        if owner.id == rescuer.owner.id {
             continue;
         }
-        match processes.liveness(&owner.process) {
+        match rescuer.processes.liveness(&owner.process) {
             Liveness::Alive => {}
             Liveness::Unclear => recovered.unclear.push(owner),
-            Liveness::Dead => settle_owner(wiring, processes, &owner.id, &mut recovered).await?,
+            Liveness::Dead => settle_owner(rescuer, &owner.id, &mut recovered).await?,
         }
     }
     Ok(recovered)
 }
 
 async fn settle_owner(
-    wiring: &Wiring,
-    processes: &dyn Processes,
+    rescuer: Rescuer<'_>,
     dead: &OwnerId,
     recovered: &mut Recovered,
 ) -> Result<(), RecoveryError> {
-    let store = wiring.store.as_ref();
+    let store = rescuer.store;
     // The dead owner's commands end before anything else is said of its work.
     for (actor, group) in store.groups_of(dead).await? {
-        processes.kill_group(&group);
+        rescuer.processes.kill_group(&group);
         store.drop_group(actor, group).await?;
     }
-    let now = wiring.clock.now().wall;
-    for (delegation, epoch) in store.take_over(dead, &wiring.owner.id, now).await? {
+    let now = rescuer.clock.now().wall;
+    for (delegation, epoch) in store.take_over(dead, &rescuer.owner.id, now).await? {
         let Some(record) = store.delegation(&delegation).await? else { continue };
         let begun = record.children.iter().filter(|child| has_run(child));
         let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
-        let killed = processes.kill_marked(&begun);
+        let killed = rescuer.processes.kill_marked(&begun);
         if killed > 0 {
             tracing::info!(%delegation, killed, "processes of a dead owner were ended");
         }
-        settle(wiring, &record, epoch, recovered).await?;
+        settle(rescuer, &record, epoch, recovered).await?;
         recovered.settled.push(delegation);
     }
     Ok(())
@@ -88,7 +100,7 @@ fn has_run(child: &ChildRecord) -> bool {
 }
 
 async fn settle(
-    wiring: &Wiring,
+    rescuer: Rescuer<'_>,
     record: &DelegationRecord,
     epoch: Epoch,
     recovered: &mut Recovered,
@@ -97,7 +109,7 @@ async fn settle(
     let mut open: HashSet<&ChildId> =
         record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
     for child in record.children.iter().filter(|child| child.outcome().is_none()) {
-        facts.push(lost(wiring.store.as_ref(), child).await);
+        facts.push(lost(rescuer.store, child).await);
         if has_run(child) {
             recovered.lost += 1;
         } else {
@@ -109,12 +121,12 @@ async fn settle(
     let append = Append {
         delegation: record.accepted.delegation.clone(),
         expected_seq: record.seq,
-        owner: wiring.owner.id.clone(),
+        owner: rescuer.owner.id.clone(),
         epoch,
-        at: wiring.clock.now().wall,
+        at: rescuer.clock.now().wall,
         facts,
     };
-    let answers = wiring.store.append(vec![append]).await?;
+    let answers = rescuer.store.append(vec![append]).await?;
     Ok(answers.into_iter().collect::<Result<(), AppendError>>()?)
 }
 

@@ -56,8 +56,14 @@ pub struct CommonArgs {
     /// Say more on stderr; twice for even more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// When to use colours; `auto`: on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "auto|always|never",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
     pub color: ColorWhen,
 }
 

@@ -285,8 +285,8 @@ pub static KEYS: &[Key] = &[
     ),
     key(
         "delegation.queue_max",
-        Field::Count { slot: |s| &mut s.delegation.queue_max, default: 1000, bounds: at_least(1) },
-        "The children that may wait for a slot in one process.",
+        Field::Count { slot: |s| &mut s.delegation.queue_max, default: 1000, bounds: at_least(0) },
+        "The children that may wait for a slot in one process; with 0 a call starts whole or not at all.",
     )
     .project(Right::Lower),
     key(

@@ -28,7 +28,8 @@ fn section_schema(section: &str) -> Value {
 fn key_schema(key: &Key) -> Value {
     let mut schema = field_schema(&key.field);
     schema.insert("description".to_owned(), json!(key.doc));
-    schema.insert("x-env".to_owned(), json!(key.variables()));
+    let variables = if matches!(key.field, Field::Table) { Vec::new() } else { key.variables() };
+    schema.insert("x-env".to_owned(), json!(variables));
     schema.insert("x-project".to_owned(), json!(project_word(key.project)));
     Value::Object(schema)
 }

@@ -9,6 +9,8 @@ mod choice;
 mod endpoint;
 mod error;
 mod provider;
+#[cfg(test)]
+mod tests;
 
 pub use choice::{Embedded, ModelChoice};
 pub use endpoint::Endpoint;

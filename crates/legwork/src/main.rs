@@ -6,6 +6,11 @@
     reason = "settings, paths and failures stand here before the verbs that use them"
 )]
 
+#[cfg(not(unix))]
+compile_error!(
+    "legwork runs on Linux and macOS; it needs process groups and private files, which Windows does not have"
+);
+
 mod args;
 mod commands;
 mod failure;

@@ -1,6 +1,7 @@
 //! The configuration through the built program: layers, wrong input, masks and the forms of the answer.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -364,6 +365,18 @@ fn k31_a_key_in_the_wrong_place_is_not_repeated() {
     }
     let machine = Machine::new().with_user("[delegation]\napi_key = [\"hunter2\"]\n");
     assert!(!stderr(&machine.run(&["config"])).contains("hunter2"));
+}
+
+#[test]
+fn a_file_with_a_key_that_others_may_read_is_told() {
+    let machine =
+        Machine::new().with_user("[delegation]\napi_key = \"k\"\nbase_url = \"http://127.0.0.1:9\"\n");
+    let warnings = |mode| {
+        fs::set_permissions(machine.user_file(), fs::Permissions::from_mode(mode)).expect("it is ours");
+        stderr(&machine.run(&["config", "check"]))
+    };
+    assert!(warnings(0o644).contains("run `chmod 600` on it"));
+    assert_eq!(warnings(0o600), "");
 }
 
 #[test]

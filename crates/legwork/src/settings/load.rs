@@ -3,6 +3,7 @@
 //! Owns the order: built-in defaults, user file, project file, environment, command line. Every problem of every layer
 //! is collected, so that one run tells all of them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::built;
@@ -21,6 +22,9 @@ pub const IGNORE_FILES: &str = "LEGWORK_IGNORE_USER_CONFIG";
 
 /// More children at once than this cost enough to be worth a word.
 const MANY_CHILDREN: usize = 10;
+
+/// The key that may hold a secret in a file.
+const SECRET: &str = "delegation.api_key";
 
 /// Where the user's own file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -246,6 +250,13 @@ impl Merge {
                 "`delegation.max_concurrent_children` is {children}: every child makes model calls of its own, and they are paid for"
             ));
         }
+        if let Origin::File { path, .. } = self.settings.origin(SECRET)
+            && is_open_to_others(path)
+        {
+            let warning =
+                format!("{} holds a key and others may read it; run `chmod 600` on it", path.display());
+            self.settings.warnings.push(warning);
+        }
         for key in KEYS {
             if let (Field::Retired { instead }, [_, .., last]) = (key.field, self.settings.trail(key.name)) {
                 let warning =
@@ -254,6 +265,11 @@ impl Merge {
             }
         }
     }
+}
+
+/// A file whose permissions cannot be read is not complained about: it was read a moment ago, so it is just gone.
+fn is_open_to_others(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
 }
 
 fn unknown(entry: Entry) -> Problem {

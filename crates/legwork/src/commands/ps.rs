@@ -1,0 +1,213 @@
+//! `legwork ps`: what runs in this state folder, and with `--all` what ended recently.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+use legwork_agent::process::SystemProcesses;
+use legwork_core::child::ChildState;
+use legwork_core::ids::OwnerId;
+use legwork_core::ports::{Facts, Filter, Liveness, Processes};
+use legwork_core::record::{ChildRecord, DelegationRecord};
+use legwork_core::time::Timestamp;
+use legwork_engine::Clock;
+use serde_json::{Value, json};
+
+use crate::args::PsArgs;
+use crate::failure::{CliError, Exit};
+use crate::invocation::Invocation;
+use crate::{state, stdout as answer, wording};
+
+/// How many delegations `--all` lists at most.
+const RECENT_MAX: usize = 100;
+/// Between two looks of `--watch`.
+const WATCH_EVERY: Duration = Duration::from_millis(500);
+const GOAL_WIDTH: usize = 48;
+
+/// Lists once, or again and again with `--watch` until it is interrupted.
+///
+/// # Errors
+/// When the state folder cannot be read or the answer not be written.
+pub async fn run(invocation: &Invocation, args: &PsArgs) -> Result<Exit, CliError> {
+    let mut before = None;
+    loop {
+        let list = Listing::read(invocation, args).await?;
+        let shown = if invocation.common.json { list.to_json().to_string() } else { list.to_text() };
+        if before.as_ref() != Some(&shown) {
+            show(&shown, args.watch && !invocation.common.json)?;
+            list.tell_of_the_dead(invocation.common.quiet);
+            before = Some(shown);
+        }
+        if !args.watch {
+            return Ok(Exit::Success);
+        }
+        // Deadline: nothing tells this process of changes, so it looks again.
+        tokio::time::sleep(WATCH_EVERY).await;
+    }
+}
+
+fn show(text: &str, afresh: bool) -> Result<(), CliError> {
+    let clear = if afresh && stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" };
+    answer::print(&format!("{clear}{text}"))
+}
+
+/// Delegations with what is known of their owners.
+pub struct Listing {
+    records: Vec<DelegationRecord>,
+    owners: HashMap<OwnerId, Liveness>,
+    now: Timestamp,
+}
+
+impl Listing {
+    async fn read(invocation: &Invocation, args: &PsArgs) -> Result<Listing, CliError> {
+        let filter = if args.all { Filter::Recent(RECENT_MAX) } else { Filter::Open };
+        let records = match state::open_to_look(invocation).await? {
+            Some(store) => store.delegations(filter).await?,
+            None => Vec::new(),
+        };
+        let owners = records.iter().filter(|record| !record.is_settled());
+        let owners = owners
+            .map(|record| (record.owner.id.clone(), SystemProcesses.liveness(&record.owner.process)))
+            .collect();
+        Ok(Listing { records, owners, now: Clock::start().now().wall })
+    }
+
+    fn is_dead(&self, record: &DelegationRecord) -> bool {
+        self.owners.get(&record.owner.id) == Some(&Liveness::Dead)
+    }
+
+    /// Looking settles nothing, but says that somebody should.
+    fn tell_of_the_dead(&self, quiet: bool) {
+        let dead = self.records.iter().filter(|record| !record.is_settled() && self.is_dead(record)).count();
+        if dead > 0 && !quiet {
+            eprintln!(
+                "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
+            );
+        }
+    }
+
+    fn state_of(&self, record: &DelegationRecord, child: &ChildRecord) -> String {
+        match child.state {
+            ChildState::Settled(outcome) => outcome.status().as_str().to_owned(),
+            _ if self.is_dead(record) => "orphaned".to_owned(),
+            state => state.as_str().to_owned(),
+        }
+    }
+
+    fn elapsed(&self, child: &ChildRecord) -> Duration {
+        child.started_at.map_or(Duration::ZERO, |start| child.ended_at.unwrap_or(self.now).since(start))
+    }
+
+    /// Since its stored pulse last moved.
+    fn quiet(&self, child: &ChildRecord) -> Duration {
+        let moved = child.pulse.as_ref().map(|(_, at)| *at).or(child.started_at);
+        match (moved, child.ended_at) {
+            (Some(moved), None) => self.now.since(moved),
+            (_, Some(_)) | (None, None) => Duration::ZERO,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let delegation = |record: &DelegationRecord| {
+            let units: Vec<Value> =
+                (0..record.accepted.units.len()).map(|place| self.unit_json(record, place)).collect();
+            json!({
+                "delegation_id": record.accepted.delegation,
+                "session_id": record.accepted.lineage.session,
+                "state": if self.is_dead(record) { "orphaned" } else { record.state_text() },
+                "units": units,
+            })
+        };
+        json!({"delegations": self.records.iter().map(delegation).collect::<Vec<_>>()})
+    }
+
+    fn unit_json(&self, record: &DelegationRecord, place: usize) -> Value {
+        let unit = &record.accepted.units[place];
+        let children: Vec<Value> =
+            unit.task_indexes.iter().map(|&task_index| self.child_json(record, task_index)).collect();
+        json!({
+            "unit_id": unit.id,
+            "group": null,
+            "delivery": record.deliveries[place].state.as_str(),
+            "children": children,
+        })
+    }
+
+    fn child_json(&self, record: &DelegationRecord, task_index: usize) -> Value {
+        let child = &record.children[task_index];
+        let counted = Counted::of(child);
+        json!({
+            "subagent_id": child.id,
+            "task_index": task_index,
+            "goal": record.accepted.tasks[task_index].goal,
+            "state": self.state_of(record, child),
+            "phase": counted.phase,
+            "elapsed_seconds": wording::seconds(self.elapsed(child)),
+            "quiet_seconds": wording::seconds(self.quiet(child)),
+            "tokens": {"input": counted.input, "output": counted.output},
+            "cost_usd": counted.cost_usd,
+            "owner_pid": record.owner.process.pid,
+        })
+    }
+
+    fn to_text(&self) -> String {
+        if self.records.is_empty() {
+            return "nothing is running".to_owned();
+        }
+        self.records.iter().map(|record| self.delegation_text(record)).collect::<Vec<_>>().join("\n")
+    }
+
+    fn delegation_text(&self, record: &DelegationRecord) -> String {
+        let settled = record.children.iter().filter(|child| child.outcome().is_some()).count();
+        let deliveries: Vec<&str> =
+            record.deliveries.iter().map(|delivery| delivery.state.as_str()).collect();
+        let mut lines = vec![format!(
+            "{}  {}/{} settled  result {}  pid {}",
+            record.accepted.delegation,
+            settled,
+            record.children.len(),
+            deliveries.join(", "),
+            record.owner.process.pid,
+        )];
+        lines.extend((0..record.children.len()).map(|task_index| self.child_text(record, task_index)));
+        lines.join("\n")
+    }
+
+    fn child_text(&self, record: &DelegationRecord, task_index: usize) -> String {
+        let child = &record.children[task_index];
+        let counted = Counted::of(child);
+        let phase = counted.phase.map(|phase| format!(" ({phase})")).unwrap_or_default();
+        let line = format!(
+            "  {:<18} {:<24} {:>7} {:>8}  {}",
+            child.id.as_str(),
+            format!("{}{phase}", self.state_of(record, child)),
+            wording::duration(self.elapsed(child)),
+            format!("{} tok", wording::count(counted.input + counted.output)),
+            wording::one_line(&record.accepted.tasks[task_index].goal, GOAL_WIDTH),
+        );
+        line.trim_end().to_owned()
+    }
+}
+
+/// The counted facts of a child: from its report once it has one, else from its stored pulse.
+struct Counted {
+    phase: Option<String>,
+    input: u64,
+    output: u64,
+    cost_usd: f64,
+}
+
+impl Counted {
+    fn of(child: &ChildRecord) -> Counted {
+        let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse);
+        let usage = child.report.as_ref().map(|report| report.usage).or(pulse.map(|pulse| pulse.usage));
+        let cost = child.report.as_ref().map(|report| report.cost).or(pulse.map(|pulse| pulse.cost));
+        let usage = usage.unwrap_or_default();
+        Counted {
+            phase: pulse.filter(|_| child.state.has_runner()).map(|pulse| pulse.phase_text()),
+            input: usage.input,
+            output: usage.output,
+            cost_usd: cost.unwrap_or_default().usd(),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Opens the state database for a verb, and says what is wrong with it in words for people.
+
+use std::sync::Arc;
+
+use legwork_core::ports::StoreError;
+use legwork_sqlite::{SqliteStore, StoreOptions};
+
+use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
+        CliError::new(Kind::State, error.to_string())
+    }
+}
+
+/// Opens the database to look into it. `None` when there is none yet; looking creates nothing.
+///
+/// # Errors
+/// When it cannot be used.
+pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteStore>>, CliError> {
+    let path = invocation.paths.state()?.database();
+    Ok(SqliteStore::open_existing(&path)?.map(Arc::new))
+}
+
+/// Opens the database to work with it, and creates what is missing.
+///
+/// # Errors
+/// When the state folder or the database cannot be used.
+pub fn open_to_work(invocation: &Invocation) -> Result<Arc<SqliteStore>, CliError> {
+    let state = invocation.paths.state()?;
+    state.prepare()?;
+    let options = StoreOptions { max_pages: max_pages(invocation)?, ..StoreOptions::default() };
+    Ok(Arc::new(SqliteStore::open(&state.database(), options)?))
+}
+
+/// `LEGWORK_STATE_MAX_PAGES` limits the database to so many pages, for disks that must not fill up.
+fn max_pages(invocation: &Invocation) -> Result<Option<u32>, CliError> {
+    const VARIABLE: &str = "LEGWORK_STATE_MAX_PAGES";
+    let Some(text) = invocation.environment.text(VARIABLE)? else { return Ok(None) };
+    let pages = text.parse().ok().filter(|pages| *pages > 0);
+    let wrong = || {
+        CliError::new(
+            Kind::Configuration,
+            format!("{VARIABLE} is {text:?}; it must be a whole number above 0"),
+        )
+    };
+    pages.map(Some).ok_or_else(wrong)
+}

@@ -1,0 +1,107 @@
+//! Small pieces of text that several verbs show: durations, cut goals, token counts. Text that a child wrote is made
+//! plain here before it can reach a terminal.
+
+use std::time::Duration;
+
+use legwork_core::report::Cost;
+
+/// `45s`, `18m`, `3m5s`, `2h3m`; below ten seconds with one decimal.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (minutes, rest) = (seconds / 60, seconds % 60);
+    match (minutes / 60, minutes, rest) {
+        (0, 0, _) if seconds < 10 => format!("{:.1}s", duration.as_secs_f64()),
+        (0, 0, rest) => format!("{rest}s"),
+        (0, minutes, 0) => format!("{minutes}m"),
+        (0, minutes, rest) => format!("{minutes}m{rest}s"),
+        (hours, minutes, _) => format!("{hours}h{}m", minutes % 60),
+    }
+}
+
+/// The text on one line of at most `width` characters, without anything that moves a cursor.
+pub fn one_line(text: &str, width: usize) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let joined = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    if joined.chars().count() <= width {
+        return joined;
+    }
+    let kept: String = joined.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// The text with its lines, without anything that moves a cursor or changes how the terminal shows text.
+pub fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+/// `812`, `4.2k`, `1.3M`.
+pub fn count(number: u64) -> String {
+    match number {
+        0..=999 => number.to_string(),
+        1_000..=999_949 => format!("{:.1}k", number as f64 / 1e3),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// Dollars, or nothing when no price is known.
+pub fn cost(cost: Cost) -> Option<String> {
+    match cost {
+        Cost::Unknown => None,
+        Cost::MicroUsd(_) => Some(format!("${:.4}", cost.usd())),
+    }
+}
+
+/// Seconds with one decimal, for JSON.
+pub fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10.0).round() / 10.0
+}
+
+/// A wall-clock instant as `2026-03-01 12:30:05 UTC`.
+pub fn utc(millis: i64) -> String {
+    let seconds = millis.div_euclid(1000);
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Year, month and day of a number of days since 1970-01-01 in the Gregorian calendar: whole 400-year eras first, with
+/// years that begin in March so that the leap day is the last one.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const ERA_DAYS: i64 = 146_097;
+    let from_march_0000 = days + 719_468;
+    let (era, of_era) = (from_march_0000.div_euclid(ERA_DAYS), from_march_0000.rem_euclid(ERA_DAYS));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / (ERA_DAYS - 1)) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evt_06_ages_are_short() {
+        let table = [(0.3, "0.3s"), (45.0, "45s"), (1080.0, "18m"), (185.0, "3m5s"), (7380.0, "2h3m")];
+        for (seconds, text) in table {
+            assert_eq!(duration(Duration::from_secs_f64(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn instants_are_shown_in_utc() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(951_782_399_999), "2000-02-28 23:59:59 UTC");
+        assert_eq!(utc(1_709_210_096_000), "2024-02-29 12:34:56 UTC");
+    }
+
+    #[test]
+    fn k24_a_childs_text_never_moves_the_cursor() {
+        assert_eq!(one_line("a\x1b[2Jb\r\nc\u{9b}d", 20), "a [2Jb c d");
+        assert_eq!(plain("a\x1b[2Jb\nc"), "a[2Jb\nc");
+        assert_eq!(one_line("äöü äöü", 4), "äöü…");
+    }
+}

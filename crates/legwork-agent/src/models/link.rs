@@ -1,0 +1,246 @@
+//! The way of a request to the provider and of its reply back: what the wire library hands over is sent, and the
+//! frames of the answer are handed back. It owns every wait and every limit of size on the way; it does not know what
+//! a request or a frame means, and it never tries again.
+
+use super::frames::Frames;
+use super::http::root_cause;
+use futures::stream::{self, Stream};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, Url};
+use rig_core::driver::{Exchange, Opened, Opening, Transport};
+use rig_core::error::ProviderError;
+use rig_core::http_client::framing::WireFrame;
+use rig_core::providers::openai::wire::Chat;
+use rig_core::wire::{Body, Encoded};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::time::timeout;
+
+/// Bytes of an error response that are read; the rest is not looked at.
+const ERROR_BODY_MAX_BYTES: usize = 64 * 1024;
+
+/// The data of the last event of a stream.
+const LAST: &str = "[DONE]";
+
+/// How long the end of the body may take to come after the last event. A connection whose body was read to its end is
+/// used again; the wait is spent only where the provider keeps it open.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// What went wrong on the way.
+#[derive(Debug, Error)]
+pub(super) enum Fault {
+    /// There is no client to send with.
+    #[error("{0}")]
+    NoClient(String),
+    /// No connection came about.
+    #[error("cannot connect to {origin}: {cause}")]
+    Connect { origin: String, cause: String },
+    /// The connection broke.
+    #[error("the connection to {origin} broke: {cause}")]
+    Broken { origin: String, cause: String },
+    /// Nothing came for too long.
+    #[error("{origin} sent nothing for {} s", limit.as_secs_f64())]
+    Silent { origin: String, limit: Duration },
+    /// The reply is larger than allowed.
+    #[error("the reply is larger than {limit} bytes")]
+    TooLarge { limit: usize },
+    /// The answer is an error response.
+    #[error("HTTP {status}")]
+    Status { status: u16, headers: Box<HeaderMap>, body: String },
+    /// The answer is no event stream.
+    #[error("the answer is of the type {content_type:?}, not text/event-stream")]
+    NoStream { content_type: String, body: String },
+}
+
+/// A way to one provider. A clone shares it.
+#[derive(Clone)]
+pub(super) struct Link {
+    inner: Arc<Way>,
+}
+
+/// What a way is made of. The key is bound to the address here and nowhere else.
+pub(super) struct Way {
+    pub client: Result<Client, String>,
+    /// The address of the endpoint.
+    pub endpoint: Url,
+    /// The header that carries the key.
+    pub authorization: Option<HeaderValue>,
+    /// The longest silence that is borne, before the first byte and between two.
+    pub idle_max: Duration,
+    /// The largest reply, in bytes as it comes over the wire.
+    pub reply_max_bytes: usize,
+}
+
+impl Link {
+    pub fn new(way: Way) -> Self {
+        Link { inner: Arc::new(way) }
+    }
+}
+
+impl Transport<Chat> for Link {
+    fn send(&self, payload: Encoded, _exchange: Exchange) -> Opening<WireFrame> {
+        let way = Arc::clone(&self.inner);
+        Opening::new(async move { way.open(payload).await.map(Opened::new).map_err(in_library) })
+    }
+}
+
+impl Way {
+    /// Sends the request and waits for the head of the answer.
+    async fn open(
+        self: Arc<Self>,
+        payload: Encoded,
+    ) -> Result<impl Stream<Item = Frame> + Send + 'static, Fault> {
+        let response = self.ask(payload).await?;
+        let status = response.status();
+        if status.as_u16() != 200 {
+            let headers = Box::new(response.headers().clone());
+            let body = self.error_body(response).await;
+            return Err(Fault::Status { status: status.as_u16(), headers, body });
+        }
+        let content_type = content_type(response.headers());
+        if !content_type.starts_with("text/event-stream") && !content_type.is_empty() {
+            let body = self.error_body(response).await;
+            return Err(Fault::NoStream { content_type, body });
+        }
+        Ok(self.frames(response))
+    }
+
+    async fn ask(&self, payload: Encoded) -> Result<Response, Fault> {
+        let client = self.client.as_ref().map_err(|cause| Fault::NoClient(cause.clone()))?;
+        let Body::Bytes(body) = payload.request.into_body() else {
+            return Err(Fault::NoClient("only JSON requests can be sent".to_owned()));
+        };
+        let mut request =
+            client.post(self.endpoint.clone()).header(CONTENT_TYPE, "application/json").body(body);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        match timeout(self.idle_max, request.send()).await {
+            Ok(sent) => sent.map_err(|error| self.fault(&error)),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    /// The beginning of an error response; what cannot be read is left out, since the status already says the most.
+    async fn error_body(&self, response: Response) -> String {
+        let (mut bytes, mut response) = (Vec::new(), response);
+        while bytes.len() < ERROR_BODY_MAX_BYTES {
+            let Ok(Ok(Some(chunk))) = timeout(self.idle_max, response.chunk()).await else { break };
+            bytes.extend_from_slice(&chunk);
+        }
+        bytes.truncate(ERROR_BODY_MAX_BYTES);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn frames(self: Arc<Self>, response: Response) -> impl Stream<Item = Frame> + Send + 'static {
+        let reading = Reading {
+            response: Some(response),
+            way: self,
+            frames: Frames::default(),
+            ready: VecDeque::new(),
+            bytes: 0,
+        };
+        stream::unfold(
+            reading,
+            |mut reading| async move { reading.next().await.map(|frame| (frame, reading)) },
+        )
+    }
+
+    fn fault(&self, error: &reqwest::Error) -> Fault {
+        let (origin, cause) = (self.origin(), root_cause(error));
+        if error.is_connect() { Fault::Connect { origin, cause } } else { Fault::Broken { origin, cause } }
+    }
+
+    fn silent(&self) -> Fault {
+        Fault::Silent { origin: self.origin(), limit: self.idle_max }
+    }
+
+    /// The address as messages name it: without path, query or credentials.
+    fn origin(&self) -> String {
+        self.endpoint.origin().ascii_serialization()
+    }
+}
+
+type Frame = Result<WireFrame, ProviderError>;
+
+/// The body of an answer while it is read.
+struct Reading {
+    response: Option<Response>,
+    way: Arc<Way>,
+    frames: Frames,
+    ready: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(data) = self.ready.pop_front() {
+                if data.trim() == LAST {
+                    self.linger().await;
+                }
+                return Some(Ok(WireFrame::Text(data)));
+            }
+            match self.read(self.way.idle_max).await {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(fault) => return Some(Err(in_library(fault))),
+            }
+        }
+    }
+
+    /// Reads the next chunk; false at the end of the body. After an error there is nothing more.
+    async fn read(&mut self, patience: Duration) -> Result<bool, Fault> {
+        let Some(response) = &mut self.response else { return Ok(false) };
+        let result = match timeout(patience, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => self.take(&chunk),
+            Ok(Ok(None)) => Ok(false),
+            Ok(Err(error)) => Err(self.way.fault(&error)),
+            Err(_) => Err(self.way.silent()),
+        };
+        if !matches!(result, Ok(true)) {
+            self.response = None;
+        }
+        result
+    }
+
+    fn take(&mut self, chunk: &[u8]) -> Result<bool, Fault> {
+        let limit = self.way.reply_max_bytes;
+        self.bytes = self.bytes.saturating_add(chunk.len());
+        if self.bytes > limit {
+            return Err(Fault::TooLarge { limit });
+        }
+        let mut out = Vec::new();
+        self.frames.read(chunk, &mut out);
+        self.ready.extend(out.into_iter().filter(|data| !data.trim().is_empty()));
+        Ok(true)
+    }
+
+    /// Waits a moment for the end of the body, so that the connection can be used again. What else comes, and how it
+    /// ends, no longer matters: the reply is whole.
+    async fn linger(&mut self) {
+        let drained = async { while matches!(self.read(LINGER).await, Ok(true)) {} };
+        if timeout(LINGER, drained).await.is_err() {
+            self.response = None;
+        }
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.trim().to_ascii_lowercase()
+}
+
+/// A fault in the form in which the library carries it to whoever reads the stream.
+fn in_library(fault: Fault) -> ProviderError {
+    ProviderError::Http(Arc::new(rig_core::http_client::Error::instance(fault)))
+}
+
+/// The fault that a library error carries, if it came from here.
+pub(super) fn fault_in(error: &ProviderError) -> Option<&Fault> {
+    let ProviderError::Http(error) = error else { return None };
+    let rig_core::http_client::Error::Instance(inner) = error.as_ref() else { return None };
+    inner.downcast_ref()
+}

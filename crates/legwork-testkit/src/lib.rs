@@ -1,3 +1,4 @@
 //! legwork-testkit
 
+pub mod memory;
 pub mod server;

@@ -1,0 +1,172 @@
+//! The face `Facts`.
+
+use crate::SqliteStore;
+use crate::encoding::to_json;
+use crate::sql::append::Prepared;
+use crate::sql::claims::End;
+use crate::sql::{accept, append, claims, find, groups, health, owners, prune, pulses, records, requests};
+use legwork_core::delivery::ParkReason;
+use legwork_core::fact::Append;
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, UnitId};
+use legwork_core::ports::{AppendError, Facts, Filter, Found, Pending, StoreError, StoreHealth};
+use legwork_core::pulse::Pulse;
+use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::steering::Request;
+use legwork_core::step::{Actor, Fence};
+use legwork_core::time::Timestamp;
+
+impl Facts for SqliteStore {
+    fn enter(&self, owner: OwnerRecord, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |connection| owners::enter(connection, &owner, at)))
+    }
+
+    fn append(&self, appends: Vec<Append>) -> Pending<'_, Result<Vec<Result<(), AppendError>>, StoreError>> {
+        Box::pin(async move {
+            let prepared = appends.into_iter().map(Prepared::new).collect::<Result<Vec<_>, _>>()?;
+            self.write(move |connection| append::append_all(connection, &prepared)).await
+        })
+    }
+
+    fn delegation(&self, id: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>> {
+        let id = id.clone();
+        Box::pin(self.read(move |connection| records::one(connection, &id)))
+    }
+
+    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+        Box::pin(self.read(move |connection| records::many(connection, &filter)))
+    }
+
+    fn by_call_key(&self, key: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>> {
+        let key = key.clone();
+        Box::pin(self.read(move |connection| accept::by_call_key(connection, &key)))
+    }
+
+    fn find(&self, text: &str) -> Pending<'_, Result<Vec<Found>, StoreError>> {
+        let text = text.to_owned();
+        Box::pin(self.read(move |connection| find::find(connection, &text)))
+    }
+
+    fn note_pulses(
+        &self,
+        fence: Fence,
+        at: Timestamp,
+        pulses: Vec<(ChildId, Pulse)>,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let pulses = pulses.into_iter().map(|(child, pulse)| Ok((child, to_json(&pulse)?)));
+            let pulses = pulses.collect::<Result<Vec<_>, StoreError>>()?;
+            self.write(move |connection| pulses::note(connection, &fence, at, &pulses)).await
+        })
+    }
+
+    fn claim(
+        &self,
+        unit: &UnitId,
+        claim: ClaimId,
+        claimant: &str,
+        at: Timestamp,
+    ) -> Pending<'_, Result<Option<ClaimId>, StoreError>> {
+        let (unit, claimant) = (unit.clone(), claimant.to_owned());
+        Box::pin(self.write(move |connection| claims::claim(connection, &unit, (&claim, &claimant), at)))
+    }
+
+    fn acknowledge(&self, claims: Vec<ClaimId>, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        self.end(claims, End::Acknowledge, at)
+    }
+
+    fn release(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: &str,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.end(claims, End::Release(reason.to_owned()), at)
+    }
+
+    fn park(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: ParkReason,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.end(claims, End::Park(reason), at)
+    }
+
+    fn unpark(&self, unit: &UnitId, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        let unit = unit.clone();
+        Box::pin(self.write(move |connection| claims::unpark(connection, &unit, at)))
+    }
+
+    fn dismiss(&self, unit: &UnitId, at: Timestamp, reason: &str) -> Pending<'_, Result<bool, StoreError>> {
+        let (unit, reason) = (unit.clone(), reason.to_owned());
+        Box::pin(self.write(move |connection| claims::dismiss(connection, &unit, at, &reason)))
+    }
+
+    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let body = to_json(&request)?;
+            self.write(move |connection| requests::ask(connection, &request, &body)).await
+        })
+    }
+
+    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>> {
+        Box::pin(self.read(move |connection| requests::open_after(connection, after)))
+    }
+
+    fn settle_request(
+        &self,
+        request: &RequestId,
+        owner: &OwnerId,
+        at: Timestamp,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        let (request, owner) = (request.clone(), owner.clone());
+        Box::pin(self.write(move |connection| requests::settle(connection, &request, &owner, at)))
+    }
+
+    fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
+        Box::pin(self.read(owners::of_open))
+    }
+
+    fn take_over(
+        &self,
+        from: &OwnerId,
+        to: &OwnerId,
+        _at: Timestamp,
+    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
+        let (from, to) = (from.clone(), to.clone());
+        Box::pin(self.write(move |connection| owners::take_over(connection, &from, &to)))
+    }
+
+    fn note_group(
+        &self,
+        fence: Fence,
+        child: Actor,
+        group: ProcessGroup,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |connection| groups::note(connection, &fence, &child, &group)))
+    }
+
+    fn drop_group(&self, child: Actor, group: ProcessGroup) -> Pending<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |connection| groups::forget(connection, &child, &group)))
+    }
+
+    fn groups_of(&self, owner: &OwnerId) -> Pending<'_, Result<Vec<(Actor, ProcessGroup)>, StoreError>> {
+        let owner = owner.clone();
+        Box::pin(self.read(move |connection| groups::of(connection, &owner)))
+    }
+
+    fn prune(&self, before: Timestamp) -> Pending<'_, Result<usize, StoreError>> {
+        Box::pin(self.write(move |connection| prune::prune(connection, before)))
+    }
+
+    fn health(&self) -> Pending<'_, Result<StoreHealth, StoreError>> {
+        let path = self.path().to_owned();
+        Box::pin(self.read(move |connection| health::health(connection, &path)))
+    }
+}
+
+impl SqliteStore {
+    fn end(&self, claims: Vec<ClaimId>, end: End, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |connection| claims::end_all(connection, &claims, &end, at)))
+    }
+}

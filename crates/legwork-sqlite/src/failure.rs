@@ -1,0 +1,82 @@
+//! What went wrong inside the adapter, and how it reads at the port. It does not decide what happens next.
+
+use legwork_core::ports::StoreError;
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+use std::io;
+use std::path::Path;
+
+/// Why a piece of work on a connection gave nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// SQLite could not do it.
+    Sqlite(rusqlite::Error),
+    /// It does not fit what is stored, or what is stored cannot be read.
+    Refused(StoreError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Failure::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::Refused(error)
+    }
+}
+
+impl Failure {
+    /// The refusal of something that does not fit.
+    pub(crate) fn conflict(text: impl Into<String>) -> Failure {
+        Failure::Refused(StoreError::Conflict(text.into()))
+    }
+
+    /// A row that cannot be right.
+    pub(crate) fn corrupt(text: impl Into<String>) -> Failure {
+        Failure::Refused(StoreError::Corrupt(text.into()))
+    }
+
+    /// The failure as the port tells it; `path` is the database file.
+    pub(crate) fn told(self, path: &Path) -> StoreError {
+        match self {
+            Failure::Sqlite(error) => of_sqlite(&error, path),
+            Failure::Refused(error) => error,
+        }
+    }
+}
+
+/// An error of SQLite as the port tells it.
+pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
+    let text = format!("{} ({error})", path.display());
+    // The files could not grow: a file-size limit and a full memory file system show up as these two.
+    if let Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE) = error.sqlite_extended_error_code() {
+        return StoreError::Full(text);
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(text),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            StoreError::ReadOnly(text)
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
+        Some(_) | None => StoreError::Io(text),
+    }
+}
+
+/// An error of the file system as the port tells it.
+pub(crate) fn of_io(error: &io::Error, path: &Path) -> StoreError {
+    let text = format!("{} ({error})", path.display());
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            StoreError::Full(text)
+        }
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::AlreadyExists => StoreError::ReadOnly(text),
+        _ => StoreError::Io(text),
+    }
+}

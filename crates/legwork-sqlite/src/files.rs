@@ -1,0 +1,67 @@
+//! The files of the store on disk: who may read them, where the backups lie. It does not look into them.
+
+use crate::failure;
+use legwork_core::ports::StoreError;
+use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Rights of a file: the user's alone. SQLite gives its side files the rights of the database.
+const FILE_MODE: u32 = 0o600;
+
+/// Rights of a folder that we create.
+const FOLDER_MODE: u32 = 0o700;
+
+/// Creates the folder and the empty file where they are missing, and takes rights of others off the file.
+pub(crate) fn prepare(path: &Path) -> Result<(), StoreError> {
+    if let Some(folder) = path.parent() {
+        let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
+        made.map_err(|error| failure::of_io(&error, folder))?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+    let file = options.open(path).map_err(|error| failure::of_io(&error, path))?;
+    let told = |error: io::Error| failure::of_io(&error, path);
+    let mode = file.metadata().map_err(told)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Creates an empty file for a backup, the user's alone; an older one of the same name is replaced.
+pub(crate) fn prepare_backup(path: &Path) -> Result<(), StoreError> {
+    let told = |error: io::Error| failure::of_io(&error, path);
+    match fs::remove_file(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(told(error)),
+    }
+    OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path).map_err(told)?;
+    Ok(())
+}
+
+/// Where the database is kept as it was at version `version`.
+pub(crate) fn backup_path(path: &Path, version: u32) -> PathBuf {
+    beside(path, &format!(".v{version}.bak"))
+}
+
+/// The bytes of the database and its side files.
+pub(crate) fn bytes(path: &Path) -> u64 {
+    let side = ["-wal", "-shm"].map(|suffix| beside(path, suffix));
+    // A side file that is not there holds nothing.
+    side.iter()
+        .map(PathBuf::as_path)
+        .chain([path])
+        .filter_map(|file| fs::metadata(file).ok())
+        .map(|file| file.len())
+        .sum()
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}

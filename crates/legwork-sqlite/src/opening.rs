@@ -1,0 +1,57 @@
+//! How connections to the file are made: settings that hold for each of them. It keeps none.
+
+use crate::busy::{self, Patience};
+use crate::options::StoreOptions;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::path::Path;
+
+/// Statements that a connection keeps prepared; more than the adapter has.
+const STATEMENTS_KEPT: usize = 96;
+
+/// Pages of the write-ahead log after which the writer moves them into the database: 8 MiB.
+const CHECKPOINT_PAGES: u32 = 2_000;
+
+/// Opens the one connection that writes.
+pub(crate) fn writer(path: &Path, options: StoreOptions) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    busy::install(&mut connection)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    if let Some(pages) = options.max_pages {
+        connection.pragma_update(None, "max_page_count", pages)?;
+    }
+    Ok(connection)
+}
+
+/// Turns a connection whose file was checked into one that stores durably.
+pub(crate) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
+    let mut patience = Patience::new();
+    let mut looks = 0;
+    loop {
+        match write_ahead(connection) {
+            // Two processes that create one file at once can be refused here without a word to the busy handler.
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && patience.wait(looks) =>
+            {
+                looks += 1;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))
+}
+
+/// Opens a connection that only looks. The writer is open, so the log it reads from exists.
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    busy::install(&mut connection)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    Ok(connection)
+}

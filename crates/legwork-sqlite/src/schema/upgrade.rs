@@ -1,0 +1,83 @@
+//! Brings a file to the present version, one step after the other.
+
+use super::backup;
+use crate::encoding::small;
+use crate::failure::Failure;
+use legwork_core::ports::StoreError;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// Marks a SQLite file as ours: the letters `lgwk`.
+const APPLICATION_ID: i64 = 0x6c67_776b;
+
+/// The steps: the n-th makes version n + 1 out of version n.
+const STEPS: &[&str] = &[include_str!("v1.sql")];
+
+/// The version that this build reads and writes.
+pub(crate) const VERSION: u32 = STEPS.len() as u32;
+
+/// Refuses a file that is not ours or that a later legwork wrote. Nothing is changed.
+pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
+    let application = pragma(connection, "application_id")?;
+    let found = version(connection)?;
+    let is_blank = connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", (), |row| row.get(0))?;
+    if application != APPLICATION_ID && !(application == 0 && found == 0 && is_blank) {
+        return Err(Failure::corrupt("the file is a database of another program"));
+    }
+    if found > VERSION {
+        return Err(StoreError::Newer { found, known: VERSION }.into());
+    }
+    Ok(())
+}
+
+/// The version of the file; 0 for an empty one.
+pub(crate) fn version(connection: &Connection) -> Result<u32, Failure> {
+    Ok(small(pragma(connection, "user_version")?))
+}
+
+/// Applies the steps that are missing. A copy of the file is kept before each, except when it is empty.
+pub(crate) fn bring_up(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    apply(connection, path, STEPS)
+}
+
+fn apply(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Failure> {
+    for (from, step) in (0u32..).zip(steps) {
+        if version(connection)? == from {
+            apply_one(connection, path, (from, step))?;
+        }
+    }
+    Ok(())
+}
+
+/// Under the write lock, so that of two processes that open the file at once the second finds the work done.
+fn apply_one(connection: &Connection, path: &Path, (from, step): (u32, &str)) -> Result<(), Failure> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let applied = apply_locked(connection, path, (from, step));
+    match applied {
+        Ok(()) => connection.execute_batch("COMMIT")?,
+        Err(failure) => {
+            if !connection.is_autocommit() {
+                connection.execute_batch("ROLLBACK")?;
+            }
+            return Err(failure);
+        }
+    }
+    Ok(())
+}
+
+fn apply_locked(connection: &Connection, path: &Path, (from, step): (u32, &str)) -> Result<(), Failure> {
+    if version(connection)? != from {
+        return Ok(());
+    }
+    if from > 0 {
+        backup::keep(connection, path, from)?;
+    }
+    connection.execute_batch(step)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", from + 1)?;
+    Ok(())
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}

@@ -1,0 +1,86 @@
+//! Who may write for an actor: the check that keeps a late owner out (invariant 30).
+
+use crate::encoding::{counter, stored};
+use crate::failure::Failure;
+use legwork_core::ids::{ChildId, OwnerId, SessionId};
+use legwork_core::ports::StoreError;
+use legwork_core::step::{Actor, Fence};
+use rusqlite::{Connection, OptionalExtension};
+
+/// The number under which an actor's journal is kept: a child's row number, or a session's below zero. Refused when
+/// the fence is not the current one.
+pub(crate) fn pass(connection: &Connection, actor: &Actor, fence: &Fence) -> Result<i64, Failure> {
+    match actor {
+        Actor::Child(child) => pass_child(connection, child, fence),
+        Actor::Session(session) => {
+            known_owner(connection, &fence.owner)?;
+            number_of_session(connection, session)?
+                .map(|no| -no)
+                .ok_or_else(|| Failure::conflict(format!("there is no session {session}")))
+        }
+    }
+}
+
+/// The row number of a child that `fence` may write for.
+pub(crate) fn pass_child(connection: &Connection, child: &ChildId, fence: &Fence) -> Result<i64, Failure> {
+    let mut owned = connection.prepare_cached(
+        "SELECT c.no, d.owner = ?2 AND d.epoch = ?3 FROM children c JOIN delegations d ON d.no = c.delegation \
+         WHERE c.id = ?1",
+    )?;
+    let found = owned.query_row((child.as_str(), fence.owner.as_str(), stored(fence.epoch.0)), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    });
+    match found.optional()? {
+        Some((no, true)) => Ok(no),
+        Some((_, false)) => Err(fenced(connection, child, fence)?),
+        None => Err(Failure::conflict(format!("there is no child {child}"))),
+    }
+}
+
+/// The number under which an actor's journal is kept, for readers; `None` for an actor that is not known.
+pub(crate) fn number(connection: &Connection, actor: &Actor) -> Result<Option<i64>, Failure> {
+    match actor {
+        Actor::Child(child) => {
+            let mut statement = connection.prepare_cached("SELECT no FROM children WHERE id = ?1")?;
+            Ok(statement.query_row((child.as_str(),), |row| row.get(0)).optional()?)
+        }
+        Actor::Session(session) => Ok(number_of_session(connection, session)?.map(|no| -no)),
+    }
+}
+
+/// The row number of a session.
+pub(crate) fn number_of_session(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<i64>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT no FROM sessions WHERE id = ?1")?;
+    Ok(statement.query_row((session.as_str(),), |row| row.get(0)).optional()?)
+}
+
+/// Refuses a process that never entered.
+pub(crate) fn known_owner(connection: &Connection, owner: &OwnerId) -> Result<(), Failure> {
+    if is_owner(connection, owner)? {
+        return Ok(());
+    }
+    Err(StoreError::Fenced(format!("{owner} never entered this store")).into())
+}
+
+/// Whether the process entered.
+pub(crate) fn is_owner(connection: &Connection, owner: &OwnerId) -> Result<bool, Failure> {
+    Ok(connection.prepare_cached("SELECT 1 FROM owners WHERE id = ?1")?.exists((owner.as_str(),))?)
+}
+
+fn fenced(connection: &Connection, child: &ChildId, fence: &Fence) -> Result<Failure, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT d.owner, d.epoch FROM children c JOIN delegations d ON d.no = c.delegation WHERE c.id = ?1",
+    )?;
+    let (owner, epoch): (String, i64) =
+        statement.query_row((child.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let text = format!(
+        "{child} belongs to {owner} in generation {}, not to {} in generation {}",
+        counter(epoch),
+        fence.owner,
+        fence.epoch.0
+    );
+    Ok(StoreError::Fenced(text).into())
+}

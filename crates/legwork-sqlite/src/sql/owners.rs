@@ -1,0 +1,68 @@
+//! The processes that own work, and the hand-over from a dead one.
+
+use super::fence;
+use crate::encoding::{counter, small, stored};
+use crate::failure::Failure;
+use legwork_core::ids::{DelegationId, Epoch, OwnerId};
+use legwork_core::record::{OwnerRecord, Process};
+use legwork_core::time::Timestamp;
+use rusqlite::{Connection, Row};
+
+/// Records a process. Entering again is harmless.
+pub(crate) fn enter(connection: &Connection, owner: &OwnerRecord, at: Timestamp) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO owners (id, boot_id, pid, start_ticks, entered_at) VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (id) DO NOTHING",
+    )?;
+    let process = &owner.process;
+    statement.execute((
+        owner.id.as_str(),
+        process.boot_id.as_str(),
+        process.pid,
+        stored(process.start_ticks),
+        at.0,
+    ))?;
+    Ok(())
+}
+
+/// The processes that own a delegation with a child that has not settled.
+pub(crate) fn of_open(connection: &Connection) -> Result<Vec<OwnerRecord>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, boot_id, pid, start_ticks FROM owners \
+         WHERE id IN (SELECT owner FROM delegations WHERE settled_at IS NULL) ORDER BY id",
+    )?;
+    let owners = statement.query_map((), |row| record(row, 0))?;
+    Ok(owners.collect::<Result<_, _>>()?)
+}
+
+/// An owner from four columns that begin at `first`.
+pub(crate) fn record(row: &Row<'_>, first: usize) -> rusqlite::Result<OwnerRecord> {
+    let process = Process {
+        boot_id: row.get(first + 1)?,
+        pid: small(row.get(first + 2)?),
+        start_ticks: counter(row.get(first + 3)?),
+    };
+    Ok(OwnerRecord { id: OwnerId::from_stored(row.get::<_, String>(first)?), process })
+}
+
+/// Moves the open delegations of `from` to `to` under raised epochs.
+pub(crate) fn take_over(
+    connection: &Connection,
+    from: &OwnerId,
+    to: &OwnerId,
+) -> Result<Vec<(DelegationId, Epoch)>, Failure> {
+    fence::known_owner(connection, to)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT id, epoch + 1 FROM delegations WHERE owner = ?1 AND settled_at IS NULL ORDER BY no",
+    )?;
+    let taken = statement.query_map((from.as_str(),), |row| {
+        let id = DelegationId::from_stored(row.get::<_, String>(0)?);
+        Ok((id, Epoch(counter(row.get(1)?))))
+    })?;
+    let taken = taken.collect::<Result<Vec<_>, _>>()?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE delegations SET owner = ?2, epoch = epoch + 1 WHERE owner = ?1 AND settled_at IS NULL",
+    )?;
+    statement.execute((from.as_str(), to.as_str()))?;
+    Ok(taken)
+}

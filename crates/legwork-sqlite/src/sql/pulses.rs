@@ -1,0 +1,25 @@
+//! The last pulses of running children, for other processes to see.
+
+use super::fence;
+use crate::failure::Failure;
+use legwork_core::ids::ChildId;
+use legwork_core::step::Fence;
+use legwork_core::time::Timestamp;
+use rusqlite::Connection;
+
+/// Stores pulses: all of them, or none when one child belongs to another owner or generation.
+pub(crate) fn note(
+    connection: &Connection,
+    fence: &Fence,
+    at: Timestamp,
+    pulses: &[(ChildId, String)],
+) -> Result<(), Failure> {
+    let numbers = pulses.iter().map(|(child, _)| fence::pass_child(connection, child, fence));
+    let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
+    let mut statement =
+        connection.prepare_cached("UPDATE children SET pulse = ?2, pulse_at = ?3 WHERE no = ?1")?;
+    for (no, (_, pulse)) in numbers.into_iter().zip(pulses) {
+        statement.execute((no, pulse.as_str(), at.0))?;
+    }
+    Ok(())
+}

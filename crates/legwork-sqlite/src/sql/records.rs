@@ -1,0 +1,126 @@
+//! Delegations as the port gives them back: rows put together, nothing computed.
+
+use super::{delivery, owners};
+use crate::encoding::{counter, from_json, stored};
+use crate::failure::Failure;
+use legwork_core::fact::{Accepted, Fact};
+use legwork_core::ids::{ChildId, DelegationId, Epoch};
+use legwork_core::ports::Filter;
+use legwork_core::record::{ChildRecord, DelegationRecord, DeliveryRecord};
+use legwork_core::report::Report;
+use legwork_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// One delegation.
+pub(crate) fn one(connection: &Connection, id: &DelegationId) -> Result<Option<DelegationRecord>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT no FROM delegations WHERE id = ?1")?;
+    let no: Option<i64> = statement.query_row((id.as_str(),), |row| row.get(0)).optional()?;
+    no.map(|no| record(connection, no)).transpose()
+}
+
+/// Many delegations, newest first.
+pub(crate) fn many(connection: &Connection, filter: &Filter) -> Result<Vec<DelegationRecord>, Failure> {
+    let numbers = match filter {
+        Filter::Open => {
+            numbers(connection, "SELECT no FROM delegations WHERE settled_at IS NULL ORDER BY no DESC", ())
+        }
+        Filter::Recent(most) => {
+            let most = stored(*most as u64);
+            numbers(connection, "SELECT no FROM delegations ORDER BY no DESC LIMIT ?1", (most,))
+        }
+        Filter::OpenOf(session) => numbers(
+            connection,
+            "SELECT no FROM delegations WHERE settled_at IS NULL AND session = ?1 ORDER BY no DESC",
+            (session.as_str(),),
+        ),
+    };
+    numbers?.into_iter().map(|no| record(connection, no)).collect()
+}
+
+fn numbers(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<i64>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let numbers = statement.query_map(parameters, |row| row.get(0))?;
+    Ok(numbers.collect::<Result<_, _>>()?)
+}
+
+fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT o.id, o.boot_id, o.pid, o.start_ticks, d.accepted_at, d.epoch, d.seq, f.body \
+         FROM delegations d JOIN owners o ON o.id = d.owner JOIN facts f ON f.delegation = d.no AND f.seq = 0 \
+         WHERE d.no = ?1",
+    )?;
+    let mut rows = statement.query((no,))?;
+    let row = rows.next()?.ok_or_else(|| Failure::corrupt("a delegation has lost its acceptance"))?;
+    Ok(DelegationRecord {
+        accepted: accepted(row)?,
+        accepted_at: Timestamp(row.get(4)?),
+        owner: owners::record(row, 0)?,
+        epoch: Epoch(counter(row.get(5)?)),
+        seq: counter(row.get(6)?),
+        children: children(connection, no)?,
+        deliveries: deliveries(connection, no)?,
+    })
+}
+
+fn accepted(row: &Row<'_>) -> Result<Accepted, Failure> {
+    match from_json(&row.get::<_, String>(7)?)? {
+        Fact::Accepted(accepted) => Ok(*accepted),
+        Fact::Moved { .. } | Fact::UnitSettled { .. } => {
+            Err(Failure::corrupt("the first fact of a delegation is not its acceptance"))
+        }
+    }
+}
+
+fn children(connection: &Connection, no: i64) -> Result<Vec<ChildRecord>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT c.id, c.state, c.started_at, c.ended_at, c.pulse, c.pulse_at, f.body \
+         FROM children c LEFT JOIN facts f ON f.delegation = c.delegation AND f.seq = c.report \
+         WHERE c.delegation = ?1 ORDER BY c.task",
+    )?;
+    let mut rows = statement.query((no,))?;
+    let mut children = Vec::new();
+    while let Some(row) = rows.next()? {
+        children.push(child(row)?);
+    }
+    Ok(children)
+}
+
+fn child(row: &Row<'_>) -> Result<ChildRecord, Failure> {
+    let pulse: Option<String> = row.get(4)?;
+    let pulse_at: Option<i64> = row.get(5)?;
+    let pulse = pulse.zip(pulse_at).map(|(pulse, at)| Ok::<_, Failure>((from_json(&pulse)?, Timestamp(at))));
+    Ok(ChildRecord {
+        id: ChildId::from_stored(row.get::<_, String>(0)?),
+        state: from_json(&row.get::<_, String>(1)?)?,
+        started_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+        ended_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+        report: report(row)?,
+        pulse: pulse.transpose()?,
+    })
+}
+
+fn report(row: &Row<'_>) -> Result<Option<Report>, Failure> {
+    let Some(body) = row.get::<_, Option<String>>(6)? else { return Ok(None) };
+    match from_json(&body)? {
+        Fact::Moved { report, .. } => Ok(report.map(|report| *report)),
+        Fact::Accepted(_) | Fact::UnitSettled { .. } => {
+            Err(Failure::corrupt("a child's report is not where its row says"))
+        }
+    }
+}
+
+fn deliveries(connection: &Connection, no: i64) -> Result<Vec<DeliveryRecord>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT state, tries, claim, parked, ledger FROM units WHERE delegation = ?1 ORDER BY place",
+    )?;
+    let mut rows = statement.query((no,))?;
+    let mut deliveries = Vec::new();
+    while let Some(row) = rows.next()? {
+        deliveries.push(delivery::record(row)?);
+    }
+    Ok(deliveries)
+}

@@ -1,0 +1,75 @@
+//! The writer's thread and its queue.
+
+use super::command::{Command, Job};
+use super::group::{self, Group};
+use crate::failure::{self, Failure};
+use legwork_core::ports::StoreError;
+use rusqlite::Connection;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+use tokio::sync::mpsc;
+
+/// Commands that share one commit at most.
+const GROUP_MAX: usize = 512;
+
+/// Commands that may wait for the writer.
+const QUEUE_MAX: usize = 2 * GROUP_MAX;
+
+/// The handle of the writer. Dropping it lets the writer finish what waits, and waits for that.
+pub(crate) struct Writer {
+    /// Callers → writer thread; full: the caller waits. Every group ends within the wait for a lock and one commit,
+    /// so that the wait for a place has an end too.
+    queue: Option<mpsc::Sender<Box<dyn Command>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread on a connection that is ready to write.
+    pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+        let (queue, commands) = mpsc::channel(QUEUE_MAX);
+        let path = path.to_owned();
+        let run = {
+            let path = path.clone();
+            move || serve(connection, &path, commands)
+        };
+        let thread = thread::Builder::new().name("store-writer".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| failure::of_io(&error, &path))?;
+        Ok(Writer { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Does `work` in a transaction and answers when that is durable. Once the command waits in the queue, dropping
+    /// the future does not take it back.
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        let (job, answer) = Job::new(work);
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the writer of the state database panicked");
+        }
+    }
+}
+
+fn serve(connection: Connection, path: &Path, mut commands: mpsc::Receiver<Box<dyn Command>>) {
+    let mut group: Group = Vec::with_capacity(GROUP_MAX);
+    while commands.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
+        group::commit_together(&connection, path, &mut group);
+    }
+    // Closing the last connection moves the log into the database and removes it.
+    connection.flush_prepared_statement_cache();
+    if let Err((_, error)) = connection.close() {
+        tracing::warn!(%error, "the state database did not close cleanly; the next start mends it");
+    }
+}

@@ -1,0 +1,151 @@
+//! Appends facts: on a copy of the record, which replaces the stored one when every fact fitted.
+
+use super::state::{Delegation, State};
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine};
+use legwork_core::fact::{Accepted, Append, Fact};
+use legwork_core::ids::{DelegationId, UnitId};
+use legwork_core::ports::AppendError;
+use legwork_core::record::{ChildRecord, DelegationRecord, DeliveryRecord};
+use legwork_core::time::Timestamp;
+use std::collections::BTreeSet;
+
+impl State {
+    pub(super) fn append(&mut self, append: Append) -> Result<(), AppendError> {
+        if let Some(Fact::Accepted(accepted)) = append.facts.first() {
+            self.check_new(&append, accepted)?;
+            let record = self.new_record(&append, accepted);
+            let delegation = applied(record, &append, 1)?;
+            self.delegations.push(delegation);
+            return Ok(());
+        }
+        let stale = || AppendError::Stale(append.delegation.clone());
+        let stored = self.delegations.iter_mut();
+        let mut stored = stored.filter(|stored| stored.record.accepted.delegation == append.delegation);
+        let stored = stored.next().ok_or_else(stale)?;
+        let record = &stored.record;
+        let is_current = record.seq == append.expected_seq
+            && record.epoch == append.epoch
+            && record.owner.id == append.owner;
+        if !is_current {
+            return Err(stale());
+        }
+        let mut next = applied(record.clone(), &append, 0)?;
+        next.facts.splice(0..0, stored.facts.drain(..));
+        next.settled_at = stored.settled_at.or(next.settled_at);
+        *stored = next;
+        Ok(())
+    }
+
+    fn check_new(&self, append: &Append, accepted: &Accepted) -> Result<(), AppendError> {
+        if let Some(first) = accepted.call_key.as_ref().and_then(|key| self.by_call_key(key)) {
+            return Err(AppendError::Repeated(first));
+        }
+        if self.is_taken(accepted) {
+            return Err(AppendError::IdTaken(append.delegation.clone()));
+        }
+        if append.expected_seq != 0 {
+            return Err(AppendError::Stale(append.delegation.clone()));
+        }
+        if !self.owners.contains_key(&append.owner) {
+            return Err(AppendError::Illegal(format!("{} never entered this store", append.owner)));
+        }
+        if accepted.delegation != append.delegation || !has_sound_shape(accepted) {
+            return Err(AppendError::Illegal(format!("{} is accepted in a wrong shape", append.delegation)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn by_call_key(&self, key: &legwork_core::ids::CallKey) -> Option<DelegationId> {
+        let mut all = self.delegations.iter().map(|delegation| &delegation.record.accepted);
+        let first = all.find(|accepted| accepted.call_key.as_ref() == Some(key));
+        first.map(|accepted| accepted.delegation.clone())
+    }
+
+    fn is_taken(&self, accepted: &Accepted) -> bool {
+        self.delegations.iter().map(|delegation| &delegation.record.accepted).any(|other| {
+            other.delegation == accepted.delegation
+                || other.children.iter().any(|child| accepted.children.contains(child))
+                || other.units.iter().any(|unit| accepted.units.iter().any(|new| new.id == unit.id))
+        })
+    }
+
+    fn new_record(&self, append: &Append, accepted: &Accepted) -> DelegationRecord {
+        let held = || DeliveryRecord {
+            state: DeliveryState::Held,
+            ledger: vec![line(append.at, &DeliveryState::Held, "accepted; waits for its subagents")],
+        };
+        DelegationRecord {
+            accepted: accepted.clone(),
+            accepted_at: append.at,
+            owner: self.owners[&append.owner].clone(),
+            epoch: append.epoch,
+            seq: 0,
+            children: accepted.children.iter().cloned().map(ChildRecord::new).collect(),
+            deliveries: accepted.units.iter().map(|_| held()).collect(),
+        }
+    }
+}
+
+/// A ledger line without a claimant.
+pub(super) fn line(at: Timestamp, state: &DeliveryState, reason: &str) -> LedgerLine {
+    LedgerLine { at, state: state.as_str().to_owned(), claimant: None, reason: Some(reason.to_owned()) }
+}
+
+/// Every task has one child and is in exactly one unit; no id stands for two things.
+fn has_sound_shape(accepted: &Accepted) -> bool {
+    let mut indexes: Vec<usize> =
+        accepted.units.iter().flat_map(|unit| unit.task_indexes.iter().copied()).collect();
+    indexes.sort_unstable();
+    let children: BTreeSet<_> = accepted.children.iter().collect();
+    let units: BTreeSet<_> = accepted.units.iter().map(|unit| &unit.id).collect();
+    !accepted.tasks.is_empty()
+        && indexes.into_iter().eq(0..accepted.tasks.len())
+        && children.len() == accepted.tasks.len()
+        && accepted.children.len() == accepted.tasks.len()
+        && units.len() == accepted.units.len()
+}
+
+fn applied(mut record: DelegationRecord, append: &Append, first: usize) -> Result<Delegation, AppendError> {
+    for fact in &append.facts[first..] {
+        apply(&mut record, fact, append.at)?;
+    }
+    record.seq += append.facts.len() as u64;
+    let settled_at = record.is_settled().then_some(append.at);
+    Ok(Delegation { record, facts: append.facts.clone(), settled_at })
+}
+
+fn apply(record: &mut DelegationRecord, fact: &Fact, at: Timestamp) -> Result<(), AppendError> {
+    match fact {
+        Fact::Accepted(_) => {
+            Err(AppendError::Illegal("a delegation can only be accepted as its first fact".to_owned()))
+        }
+        Fact::Moved { child, event, report } => {
+            let row = record.children.iter_mut().find(|row| row.id == *child);
+            let row = row.ok_or_else(|| unknown(child.as_str()))?;
+            row.apply(*event, at).map_err(|illegal| AppendError::Illegal(format!("{child}: {illegal}")))?;
+            if let Some(report) = report {
+                row.report = Some((**report).clone());
+            }
+            Ok(())
+        }
+        Fact::UnitSettled { unit } => settle_unit(record, unit, at),
+    }
+}
+
+fn settle_unit(record: &mut DelegationRecord, unit: &UnitId, at: Timestamp) -> Result<(), AppendError> {
+    let place = record.accepted.units.iter().position(|other| other.id == *unit);
+    let place = place.ok_or_else(|| unknown(unit.as_str()))?;
+    let tasks = &record.accepted.units[place].task_indexes;
+    if tasks.iter().any(|task| record.children[*task].outcome().is_none()) {
+        return Err(AppendError::Illegal(format!("{unit}: some of its children have not settled")));
+    }
+    let delivery = &mut record.deliveries[place];
+    let next = delivery.state.apply(DeliveryEvent::UnitSettled);
+    delivery.state = next.map_err(|illegal| AppendError::Illegal(format!("{unit}: {illegal}")))?;
+    delivery.ledger.push(line(at, &delivery.state, "every subagent of the unit has ended"));
+    Ok(())
+}
+
+fn unknown(what: &str) -> AppendError {
+    AppendError::Illegal(format!("{what} is not part of the delegation"))
+}

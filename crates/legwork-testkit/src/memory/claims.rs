@@ -1,0 +1,101 @@
+//! The moves of deliveries after their unit has settled.
+
+use super::append::line;
+use super::state::State;
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine, ParkReason};
+use legwork_core::ids::{ClaimId, UnitId};
+use legwork_core::ports::StoreError;
+use legwork_core::record::DeliveryRecord;
+use legwork_core::time::Timestamp;
+
+/// How a taker ends its claim.
+pub(super) enum End {
+    Acknowledge,
+    Release(String),
+    Park(ParkReason),
+}
+
+impl State {
+    pub(super) fn claim(&mut self, unit: &UnitId, claim: &ClaimId, claimant: &str, at: Timestamp) -> bool {
+        let event = DeliveryEvent::Claimed(claim.clone());
+        let Some(delivery) = self.moved(unit, event) else { return false };
+        let taken = LedgerLine { claimant: Some(claimant.to_owned()), ..line(at, &delivery.state, "taken") };
+        delivery.ledger.push(taken);
+        true
+    }
+
+    /// Moves a unit that is named; `false` when it is unknown or its state does not have the move.
+    pub(super) fn move_by_name(
+        &mut self,
+        unit: &UnitId,
+        event: DeliveryEvent,
+        at: Timestamp,
+        reason: &str,
+    ) -> bool {
+        let Some(delivery) = self.moved(unit, event) else { return false };
+        delivery.ledger.push(line(at, &delivery.state, reason));
+        true
+    }
+
+    fn moved(&mut self, unit: &UnitId, event: DeliveryEvent) -> Option<&mut DeliveryRecord> {
+        let delivery = self.delegations.iter_mut().find_map(|delegation| {
+            let record = &mut delegation.record;
+            let place = record.accepted.units.iter().position(|other| other.id == *unit)?;
+            record.deliveries.get_mut(place)
+        })?;
+        delivery.state = delivery.state.apply(event).ok()?;
+        Some(delivery)
+    }
+
+    /// Ends claims: all of them, or none when one is not current.
+    pub(super) fn end_claims(
+        &mut self,
+        claims: &[ClaimId],
+        end: &End,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.check_claims(claims)?;
+        for claim in claims {
+            let delivery = self.deliveries().find(|delivery| holds(&delivery.state, claim));
+            let delivery = delivery.ok_or_else(|| not_current(claim))?;
+            let (event, reason) = match end {
+                End::Acknowledge => {
+                    (DeliveryEvent::Acked(claim.clone()), "the turn that carries it is stored".to_owned())
+                }
+                End::Release(reason) => {
+                    (DeliveryEvent::Released(claim.clone()), format!("given back: {reason}"))
+                }
+                End::Park(reason) => {
+                    (DeliveryEvent::Parked(claim.clone(), *reason), reason.as_str().to_owned())
+                }
+            };
+            delivery.state = delivery.state.apply(event).map_err(|_| not_current(claim))?;
+            let claimant = delivery.ledger.last().and_then(|line| line.claimant.clone());
+            delivery.ledger.push(LedgerLine { claimant, ..line(at, &delivery.state, &reason) });
+        }
+        Ok(())
+    }
+
+    /// Refuses claims that are not current, or named twice.
+    pub(super) fn check_claims(&mut self, claims: &[ClaimId]) -> Result<(), StoreError> {
+        for (place, claim) in claims.iter().enumerate() {
+            let is_current = self.deliveries().any(|delivery| holds(&delivery.state, claim));
+            if !is_current || claims[..place].contains(claim) {
+                return Err(not_current(claim));
+            }
+        }
+        Ok(())
+    }
+
+    fn deliveries(&mut self) -> impl Iterator<Item = &mut DeliveryRecord> {
+        self.delegations.iter_mut().flat_map(|delegation| delegation.record.deliveries.iter_mut())
+    }
+}
+
+fn holds(state: &DeliveryState, claim: &ClaimId) -> bool {
+    matches!(state, DeliveryState::Claimed { claim: current, .. } if current == claim)
+}
+
+fn not_current(claim: &ClaimId) -> StoreError {
+    StoreError::Conflict(format!("{claim} is not a current claim"))
+}

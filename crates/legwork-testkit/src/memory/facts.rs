@@ -1,0 +1,287 @@
+//! The face `Facts`.
+
+use super::claims::End;
+use super::state::State;
+use super::store::MemoryStore;
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, ParkReason};
+use legwork_core::fact::Append;
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, UnitId};
+use legwork_core::ports::{AppendError, Facts, Filter, Found, Pending, StoreError, StoreHealth};
+use legwork_core::pulse::Pulse;
+use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::steering::Request;
+use legwork_core::step::{Actor, Fence};
+use legwork_core::time::Timestamp;
+
+impl Facts for MemoryStore {
+    fn enter(&self, owner: OwnerRecord, _at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            state.owners.entry(owner.id.clone()).or_insert(owner);
+            Ok(())
+        })
+    }
+
+    fn append(&self, appends: Vec<Append>) -> Pending<'_, Result<Vec<Result<(), AppendError>>, StoreError>> {
+        self.now(|state| Ok(appends.into_iter().map(|append| state.append(append)).collect()))
+    }
+
+    fn delegation(&self, id: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>> {
+        self.now(|state| Ok(state.delegation(id).map(|delegation| delegation.record.clone())))
+    }
+
+    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+        self.now(|state| {
+            let newest_first = state.delegations.iter().rev().map(|delegation| &delegation.record);
+            Ok(match filter {
+                Filter::Open => newest_first.filter(|record| !record.is_settled()).cloned().collect(),
+                Filter::Recent(most) => newest_first.take(most).cloned().collect(),
+                Filter::OpenOf(session) => {
+                    let is_wanted = |record: &&DelegationRecord| {
+                        !record.is_settled() && record.accepted.lineage.session == session
+                    };
+                    newest_first.filter(is_wanted).cloned().collect()
+                }
+            })
+        })
+    }
+
+    fn by_call_key(&self, key: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>> {
+        self.now(|state| Ok(state.by_call_key(key)))
+    }
+
+    fn find(&self, text: &str) -> Pending<'_, Result<Vec<Found>, StoreError>> {
+        self.now(|state| {
+            let exact = find(state, |id| id == text);
+            let is_answer = text.is_empty() || !exact.is_empty();
+            Ok(if is_answer { exact } else { find(state, |id| id.starts_with(text)) })
+        })
+    }
+
+    fn note_pulses(
+        &self,
+        fence: Fence,
+        at: Timestamp,
+        pulses: Vec<(ChildId, Pulse)>,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            let places = pulses.iter().map(|(child, _)| state.pass_child(child, &fence));
+            let places = places.collect::<Result<Vec<_>, _>>()?;
+            for ((delegation, child), (_, pulse)) in places.into_iter().zip(pulses) {
+                state.delegations[delegation].record.children[child].pulse = Some((pulse, at));
+            }
+            Ok(())
+        })
+    }
+
+    fn claim(
+        &self,
+        unit: &UnitId,
+        claim: ClaimId,
+        claimant: &str,
+        at: Timestamp,
+    ) -> Pending<'_, Result<Option<ClaimId>, StoreError>> {
+        self.now(|state| Ok(state.claim(unit, &claim, claimant, at).then_some(claim)))
+    }
+
+    fn acknowledge(&self, claims: Vec<ClaimId>, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.end_claims(&claims, &End::Acknowledge, at))
+    }
+
+    fn release(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: &str,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.end_claims(&claims, &End::Release(reason.to_owned()), at))
+    }
+
+    fn park(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: ParkReason,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.end_claims(&claims, &End::Park(reason), at))
+    }
+
+    fn unpark(&self, unit: &UnitId, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        self.now(|state| Ok(state.move_by_name(unit, DeliveryEvent::Unparked, at, "asked for again")))
+    }
+
+    fn dismiss(&self, unit: &UnitId, at: Timestamp, reason: &str) -> Pending<'_, Result<bool, StoreError>> {
+        self.now(|state| Ok(state.move_by_name(unit, DeliveryEvent::Dismissed, at, reason)))
+    }
+
+    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            if state.requests.values().any(|(known, _)| known.id == request.id) {
+                return Ok(());
+            }
+            state.last_request += 1;
+            state.requests.insert(state.last_request, (request, None));
+            Ok(())
+        })
+    }
+
+    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>> {
+        self.now(|state| {
+            let newer = state.requests.range(after.saturating_add(1)..);
+            let open = newer.filter(|(_, (_, settled_by))| settled_by.is_none());
+            Ok(open.map(|(number, (request, _))| (*number, request.clone())).collect())
+        })
+    }
+
+    fn settle_request(
+        &self,
+        request: &RequestId,
+        owner: &OwnerId,
+        _at: Timestamp,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            let known = state.requests.values_mut().find(|(known, _)| known.id == *request);
+            let (_, settled_by) =
+                known.ok_or_else(|| StoreError::Conflict(format!("there is no request {request}")))?;
+            settled_by.get_or_insert_with(|| owner.clone());
+            Ok(())
+        })
+    }
+
+    fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
+        self.now(|state| {
+            let open = |owner: &OwnerId| {
+                let mut records = state.delegations.iter().map(|delegation| &delegation.record);
+                records.any(|record| record.owner.id == *owner && !record.is_settled())
+            };
+            Ok(state.owners.values().filter(|owner| open(&owner.id)).cloned().collect())
+        })
+    }
+
+    fn take_over(
+        &self,
+        from: &OwnerId,
+        to: &OwnerId,
+        _at: Timestamp,
+    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
+        self.now(|state| take_over(state, from, to))
+    }
+
+    fn note_group(
+        &self,
+        fence: Fence,
+        child: Actor,
+        group: ProcessGroup,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            state.pass(&child, &fence)?;
+            if !state.groups.iter().any(|(_, actor, known)| *actor == child && *known == group) {
+                state.groups.push((fence.owner, child, group));
+            }
+            Ok(())
+        })
+    }
+
+    fn drop_group(&self, child: Actor, group: ProcessGroup) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            state.groups.retain(|(_, actor, known)| *actor != child || *known != group);
+            Ok(())
+        })
+    }
+
+    fn groups_of(&self, owner: &OwnerId) -> Pending<'_, Result<Vec<(Actor, ProcessGroup)>, StoreError>> {
+        self.now(|state| {
+            let of_owner = state.groups.iter().filter(|(by, _, _)| by == owner);
+            let mut groups: Vec<_> =
+                of_owner.map(|(_, actor, group)| (actor.clone(), group.clone())).collect();
+            groups.sort_by(|(a, first), (b, second)| {
+                let keys = |actor: &Actor, group: &ProcessGroup| {
+                    (actor.as_str().to_owned(), group.pgid, group.start_ticks)
+                };
+                keys(a, first).cmp(&keys(b, second))
+            });
+            Ok(groups)
+        })
+    }
+
+    fn prune(&self, before: Timestamp) -> Pending<'_, Result<usize, StoreError>> {
+        self.now(|state| Ok(prune(state, before)))
+    }
+
+    fn health(&self) -> Pending<'_, Result<StoreHealth, StoreError>> {
+        self.now(|state| Ok(health(state)))
+    }
+}
+
+/// A unit is left out when its delegation is found too.
+fn find(state: &State, fits: impl Fn(&str) -> bool) -> Vec<Found> {
+    let (mut delegations, mut units, mut children) = (Vec::new(), Vec::new(), Vec::new());
+    for delegation in &state.delegations {
+        let accepted = &delegation.record.accepted;
+        let id = &accepted.delegation;
+        if fits(id.as_str()) {
+            delegations.push(id.clone());
+        } else {
+            let found = accepted.units.iter().filter(|unit| fits(unit.id.as_str()));
+            units.extend(found.map(|unit| (unit.id.clone(), id.clone())));
+        }
+        let found = accepted.children.iter().filter(|child| fits(child.as_str()));
+        children.extend(found.map(|child| (child.clone(), id.clone())));
+    }
+    let ids = state.sessions.iter().map(|session| &session.record.session.id);
+    let mut sessions: Vec<_> = ids.filter(|id| fits(id.as_str())).cloned().collect();
+    delegations.sort();
+    units.sort();
+    children.sort();
+    sessions.sort();
+    let delegations = delegations.into_iter().map(Found::Delegation);
+    let units = units.into_iter().map(|(unit, delegation)| Found::Unit(delegation, unit));
+    let children = children.into_iter().map(|(child, delegation)| Found::Child(delegation, child));
+    delegations.chain(units).chain(children).chain(sessions.into_iter().map(Found::Session)).collect()
+}
+
+fn take_over(
+    state: &mut State,
+    from: &OwnerId,
+    to: &OwnerId,
+) -> Result<Vec<(DelegationId, Epoch)>, StoreError> {
+    let heir = state.owners.get(to).cloned();
+    let heir = heir.ok_or_else(|| StoreError::Fenced(format!("{to} never entered this store")))?;
+    let records = state.delegations.iter_mut().map(|delegation| &mut delegation.record);
+    let taken = records.filter(|record| record.owner.id == *from && !record.is_settled()).map(|record| {
+        record.owner = heir.clone();
+        record.epoch = Epoch(record.epoch.0 + 1);
+        (record.accepted.delegation.clone(), record.epoch)
+    });
+    Ok(taken.collect())
+}
+
+fn prune(state: &mut State, before: Timestamp) -> usize {
+    let count = state.delegations.len();
+    let mut gone = Vec::new();
+    state.delegations.retain(|delegation| {
+        let is_old = delegation.settled_at.is_some_and(|at| at < before);
+        let is_told = delegation.record.deliveries.iter().all(|delivery| delivery.state.is_final());
+        if is_old && is_told {
+            gone.extend(delegation.record.accepted.children.iter().cloned().map(Actor::Child));
+        }
+        !(is_old && is_told)
+    });
+    state.journals.retain(|actor, _| !gone.contains(actor));
+    state.requests.retain(|_, (request, _)| request.at >= before);
+    count - state.delegations.len()
+}
+
+fn health(state: &State) -> StoreHealth {
+    let records = || state.delegations.iter().map(|delegation| &delegation.record);
+    let deliveries = records().flat_map(|record| &record.deliveries);
+    let undelivered = deliveries
+        .filter(|delivery| matches!(delivery.state, DeliveryState::Ready { .. } | DeliveryState::Parked(_)));
+    StoreHealth {
+        location: "memory".to_owned(),
+        version: 0,
+        problems: Vec::new(),
+        open: records().filter(|record| !record.is_settled()).count() as u64,
+        undelivered: undelivered.count() as u64,
+        bytes: 0,
+    }
+}

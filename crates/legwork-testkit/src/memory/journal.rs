@@ -1,0 +1,49 @@
+//! The face `Steps`.
+
+use super::claims::End;
+use super::state::State;
+use super::store::MemoryStore;
+use legwork_core::ports::{Pending, Steps, StoreError, WriteSteps};
+use legwork_core::step::{Actor, StepChange, StepRecord, StepState};
+
+impl Steps for MemoryStore {
+    fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| write_steps(state, write))
+    }
+
+    fn steps(&self, actor: &Actor) -> Pending<'_, Result<Vec<StepRecord>, StoreError>> {
+        self.now(|state| Ok(state.journals.get(actor).cloned().unwrap_or_default()))
+    }
+}
+
+fn write_steps(state: &mut State, write: WriteSteps) -> Result<(), StoreError> {
+    state.pass(&write.actor, &write.fence)?;
+    let mut journal = state.journals.get(&write.actor).cloned().unwrap_or_default();
+    for change in write.changes {
+        apply(&mut journal, change)?;
+    }
+    state.end_claims(&write.acknowledge, &End::Acknowledge, write.at)?;
+    state.journals.insert(write.actor, journal);
+    Ok(())
+}
+
+fn apply(journal: &mut Vec<StepRecord>, change: StepChange) -> Result<(), StoreError> {
+    match change {
+        StepChange::Intend { seq, action } => {
+            if seq as usize != journal.len() {
+                return Err(StoreError::Conflict(format!("step {seq} cannot begin")));
+            }
+            journal.push(StepRecord { seq, action, state: StepState::Intended });
+            Ok(())
+        }
+        StepChange::Finish { seq, product } => end(journal, seq, StepState::Done(product)),
+        StepChange::Fail { seq, error } => end(journal, seq, StepState::Failed(error)),
+    }
+}
+
+fn end(journal: &mut [StepRecord], seq: u32, state: StepState) -> Result<(), StoreError> {
+    let step = journal.get_mut(seq as usize).filter(|step| step.state == StepState::Intended);
+    let step = step.ok_or_else(|| StoreError::Conflict(format!("step {seq} cannot end")))?;
+    step.state = state;
+    Ok(())
+}

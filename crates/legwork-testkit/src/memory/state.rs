@@ -1,0 +1,83 @@
+//! What the store holds, and who may write to it.
+
+use legwork_core::fact::Fact;
+use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
+use legwork_core::message::Message;
+use legwork_core::ports::{SessionRecord, StoreError};
+use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::steering::Request;
+use legwork_core::step::{Actor, Fence, StepRecord};
+use legwork_core::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// Everything.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) owners: BTreeMap<OwnerId, OwnerRecord>,
+    /// In the order they were accepted.
+    pub(super) delegations: Vec<Delegation>,
+    /// By number; who carried it out.
+    pub(super) requests: BTreeMap<u64, (Request, Option<OwnerId>)>,
+    pub(super) last_request: u64,
+    pub(super) groups: Vec<(OwnerId, Actor, ProcessGroup)>,
+    /// In the order they were created.
+    pub(super) sessions: Vec<Session>,
+    pub(super) journals: BTreeMap<Actor, Vec<StepRecord>>,
+}
+
+/// One delegation with its facts.
+pub(super) struct Delegation {
+    pub(super) record: DelegationRecord,
+    pub(super) facts: Vec<Fact>,
+    pub(super) settled_at: Option<Timestamp>,
+}
+
+/// One session with its history.
+pub(super) struct Session {
+    pub(super) record: SessionRecord,
+    pub(super) history: Vec<Message>,
+}
+
+impl State {
+    pub(super) fn delegation(&self, id: &DelegationId) -> Option<&Delegation> {
+        self.delegations.iter().find(|delegation| delegation.record.accepted.delegation == *id)
+    }
+
+    pub(super) fn session(&self, id: &SessionId) -> Option<&Session> {
+        self.sessions.iter().find(|session| session.record.session.id == *id)
+    }
+
+    /// The delegation of a child, and the child's place in it.
+    pub(super) fn place_of(&self, child: &ChildId) -> Option<(usize, usize)> {
+        self.delegations.iter().enumerate().find_map(|(at, delegation)| {
+            let place = delegation.record.children.iter().position(|record| record.id == *child)?;
+            Some((at, place))
+        })
+    }
+
+    /// Refuses a writer that is not the current owner of what it writes (invariant 30).
+    pub(super) fn pass(&self, actor: &Actor, fence: &Fence) -> Result<(), StoreError> {
+        match actor {
+            Actor::Child(child) => self.pass_child(child, fence).map(drop),
+            Actor::Session(session) => {
+                if !self.owners.contains_key(&fence.owner) {
+                    return Err(StoreError::Fenced(format!("{} never entered this store", fence.owner)));
+                }
+                let known = self.session(session).map(drop);
+                known.ok_or_else(|| StoreError::Conflict(format!("there is no session {session}")))
+            }
+        }
+    }
+
+    /// The place of a child that `fence` may write for.
+    pub(super) fn pass_child(&self, child: &ChildId, fence: &Fence) -> Result<(usize, usize), StoreError> {
+        let place = self.place_of(child);
+        let place = place.ok_or_else(|| StoreError::Conflict(format!("there is no child {child}")))?;
+        let record = &self.delegations[place.0].record;
+        if record.owner.id == fence.owner && record.epoch == fence.epoch {
+            return Ok(place);
+        }
+        let text = format!("{child} belongs to {} in generation {}", record.owner.id, record.epoch.0);
+        Err(StoreError::Fenced(text))
+    }
+}

@@ -1,0 +1,25 @@
+//! The store as its users hold it.
+
+use super::state::State;
+use legwork_core::ports::Pending;
+use std::future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A store in memory. Clones share their content, so that a clone that outlives an engine is what the next engine opens.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Does `work` at once, alone, and hands its answer out as a future.
+    pub(super) fn now<'a, T: Send + 'a>(&self, work: impl FnOnce(&mut State) -> T) -> Pending<'a, T> {
+        let answer = work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::pin(future::ready(answer))
+    }
+}

@@ -2,5 +2,14 @@
 //!
 //! It knows the engine only through the ports of `legwork-core`.
 
+mod excerpt;
+pub mod journal;
 pub mod models;
+pub mod process;
+mod prompt;
+mod room;
+pub mod session;
+mod spill;
 pub mod tools;
+pub mod turn;
+pub mod worker;

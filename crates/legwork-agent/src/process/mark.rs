@@ -1,0 +1,81 @@
+//! The mark in the environment of every command: whose it is, also after it has left its process group.
+//!
+//! It holds ids of ours and nothing of a user.
+
+use legwork_core::step::Actor;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+
+/// The variable that carries the mark. Its value is a list of ids with colons between them, the outermost first, so
+/// that what a nested legwork starts is still found by the outer one.
+pub(super) const VARIABLE: &str = "LEGWORK_CHILD";
+
+/// The mark of one actor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    id: String,
+    value: OsString,
+}
+
+impl Mark {
+    /// The mark for what `actor` starts. `outer` is the mark that this process itself carries.
+    pub(super) fn new(actor: &Actor, outer: Option<&OsStr>) -> Self {
+        let id = actor.as_str().to_owned();
+        let mut value = outer.map(OsStr::to_owned).unwrap_or_default();
+        if !value.is_empty() {
+            value.push(":");
+        }
+        value.push(&id);
+        Mark { id, value }
+    }
+
+    /// What the variable is set to.
+    pub(super) fn value(&self) -> &OsStr {
+        &self.value
+    }
+
+    /// The id that is looked for.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// Whether process `pid` carries the mark of one of `ids`. A process that cannot be looked at carries none.
+pub(super) fn carries(pid: u32, ids: &[&str]) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| names_one_of(&environ, ids))
+}
+
+/// Whether process `pid` carries any mark at all.
+pub(super) fn carries_any(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| marks(&environ).next().is_some())
+}
+
+fn names_one_of(environ: &[u8], ids: &[&str]) -> bool {
+    marks(environ)
+        .flat_map(|value| value.split(|byte| *byte == b':'))
+        .any(|part| ids.iter().any(|id| id.as_bytes() == part))
+}
+
+fn marks(environ: &[u8]) -> impl Iterator<Item = &[u8]> {
+    environ
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use legwork_core::ids::ChildId;
+
+    #[test]
+    fn a_mark_is_found_whole_and_below_an_outer_one() {
+        let actor = Actor::Child(ChildId::from_stored("sa-1-00000001"));
+        let mark = Mark::new(&actor, Some(OsStr::new("sa-0-000000ff")));
+        assert_eq!(mark.value(), "sa-0-000000ff:sa-1-00000001");
+        let environ = b"PATH=/bin\0LEGWORK_CHILD=sa-0-000000ff:sa-1-00000001\0X=sa-2-00000002\0";
+        assert!(names_one_of(environ, &["sa-1-00000001"]));
+        assert!(names_one_of(environ, &["sa-9-00000009", "sa-0-000000ff"]));
+        assert!(!names_one_of(environ, &["sa-1-0000000"]), "a part of an id is not the id");
+        assert!(!names_one_of(environ, &["sa-2-00000002"]), "another variable is no mark");
+    }
+}

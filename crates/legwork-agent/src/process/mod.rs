@@ -1,0 +1,30 @@
+//! Processes of the operating system: the only place that starts, watches, signals and reaps any.
+//!
+//! A command runs in a process group of its own, under a shell that waits for its script on stdin; until the script is
+//! sent, nothing of it runs. Whatever a command leaves behind is ended and named. This module does not know what a
+//! tool or a store is: whoever runs a command stores the group before sending the script.
+
+#[cfg(not(unix))]
+compile_error!("legwork runs on Unix systems only: it relies on process groups and signals that Windows does not have");
+
+mod capture;
+mod environment;
+mod family;
+mod gated;
+mod identity;
+mod mark;
+mod orphans;
+mod plain;
+mod shell;
+mod system;
+mod table;
+
+pub use capture::{Capture, CaptureLimits, Captured, Whole};
+pub use family::is_group_gone;
+pub use gated::{End, Finished, Gated, Order};
+pub use orphans::{adopt_orphans, sweep};
+pub use shell::{NoShell, Shells, SpawnError};
+pub use system::SystemProcesses;
+pub use table::Leftover;
+
+pub(crate) use plain::Cleaner;

@@ -1,0 +1,156 @@
+//! The shell that runs scripts, and its start.
+//!
+//! A script is a user's data, so it goes neither into arguments nor into the environment (invariant 22): the shell
+//! starts with a constant text that reads the script from stdin, up to a mark of its end. A script that was not sent
+//! whole is not run, which makes the start a gate: until its group is stored, nothing is sent.
+
+use super::environment::Environment;
+use super::family::Family;
+use super::gated::Gated;
+use super::identity;
+use super::mark::{self, Mark};
+use super::orphans;
+use super::table;
+use legwork_core::record::ProcessGroup;
+use legwork_core::step::Actor;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use thiserror::Error;
+use tokio::process::{Child, ChildStdout, Command};
+
+/// Reads up to a NUL; after it nothing can be read from stdin, and reading from the user's terminal fails instead of
+/// stopping the process.
+const BASH: &str = r#"IFS= read -r -d "" LEGWORK_SCRIPT || exit 125; exec </dev/null; trap "" TTIN TTOU TSTP; eval "unset LEGWORK_SCRIPT; $LEGWORK_SCRIPT""#;
+
+/// The same for a shell that cannot read up to a NUL: it reads everything and checks how it ends.
+const POSIX: &str = r##"LEGWORK_END="#legwork: end of script"; LEGWORK_SCRIPT=$(cat); case $LEGWORK_SCRIPT in *"$LEGWORK_END") ;; *) exit 125;; esac; exec </dev/null; trap "" TTIN TTOU TSTP; eval "unset LEGWORK_SCRIPT LEGWORK_END; ${LEGWORK_SCRIPT%"$LEGWORK_END"}""##;
+
+/// What follows a script.
+const POSIX_END: &[u8] = b"#legwork: end of script";
+
+/// Starts shells in process groups of their own, with an environment from an allow list.
+#[derive(Debug)]
+pub struct Shells {
+    program: PathBuf,
+    dialect: Dialect,
+    environment: Environment,
+    outer: Option<OsString>,
+}
+
+/// How a shell takes its script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Bash: up to a NUL.
+    Bash,
+    /// Any other: up to the end of stdin.
+    Posix,
+}
+
+/// There is no shell.
+#[derive(Debug, Error)]
+#[error("no shell was found; install bash, or put it on PATH")]
+pub struct NoShell;
+
+/// Why a shell could not be started.
+#[derive(Debug, Error)]
+#[error("cannot start {program}: {source}")]
+pub struct SpawnError {
+    /// The shell.
+    pub program: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl Shells {
+    /// Looks for the shell, once, and chooses what its environment may hold from `variables`, which are usually
+    /// those of this process.
+    ///
+    /// # Errors
+    /// [`NoShell`].
+    pub fn new(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Self, NoShell> {
+        let variables: Vec<_> = variables.collect();
+        let outer = variables.iter().find(|(name, _)| name == mark::VARIABLE).map(|(_, value)| value.clone());
+        let environment = Environment::from_parent(variables.into_iter());
+        let (program, dialect) = find(environment.get("PATH")).ok_or(NoShell)?;
+        Ok(Shells { program, dialect, environment, outer })
+    }
+
+    /// Starts a shell that waits for its script. Dropping it ends it, and nothing has run.
+    ///
+    /// # Errors
+    /// [`SpawnError`] when the system refuses, for instance for want of processes or descriptors.
+    pub fn spawn(&self, folder: &Path, actor: &Actor) -> Result<Gated, SpawnError> {
+        let mark = Mark::new(actor, self.outer.as_deref());
+        let (leader, output) = self.start(folder, &mark).map_err(|source| self.refused(source))?;
+        let pid = leader
+            .id()
+            .and_then(identity::pid_of)
+            .ok_or_else(|| self.refused(io::ErrorKind::NotFound.into()))?;
+        let pgid = pid.as_raw().unsigned_abs();
+        orphans::enter(pgid);
+        let start_ticks = table::row(pgid).map_or(0, |row| row.stat.start_ticks);
+        let group = ProcessGroup { pgid, start_ticks, boot_id: identity::boot_id().to_owned() };
+        Ok(Gated::new(leader, output, Family { group, leader: pid, mark }, self.dialect))
+    }
+
+    /// One pipe takes stdout and stderr, so what is written arrives in the order it was written in.
+    fn start(&self, folder: &Path, mark: &Mark) -> io::Result<(Child, ChildStdout)> {
+        let (reader, writer) = io::pipe()?;
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(self.dialect.bootstrap()).arg(self.dialect.name());
+        command.env_clear().envs(self.environment.iter());
+        command.env("PWD", folder).env(mark::VARIABLE, mark.value());
+        command.current_dir(folder).process_group(0);
+        command.stdin(Stdio::piped()).stdout(writer.try_clone()?).stderr(writer);
+        let leader = command.spawn()?;
+        let output = std::process::ChildStdout::from(OwnedFd::from(reader));
+        Ok((leader, ChildStdout::from_std(output)?))
+    }
+
+    fn refused(&self, source: io::Error) -> SpawnError {
+        SpawnError { program: self.program.display().to_string(), source }
+    }
+}
+
+impl Dialect {
+    fn bootstrap(self) -> &'static str {
+        match self {
+            Dialect::Bash => BASH,
+            Dialect::Posix => POSIX,
+        }
+    }
+
+    /// What the shell calls itself in its messages.
+    fn name(self) -> &'static str {
+        match self {
+            Dialect::Bash => "bash",
+            Dialect::Posix => "sh",
+        }
+    }
+
+    /// The script as it is sent, with the mark of its end.
+    pub(super) fn framed(self, script: &str) -> Vec<u8> {
+        let end: &[u8] = match self {
+            Dialect::Bash => b"\0",
+            Dialect::Posix => POSIX_END,
+        };
+        [script.as_bytes(), end].concat()
+    }
+}
+
+/// Whether a command line is that of a shell of ours, or of a part that it forked.
+pub(super) fn is_bootstrap(command_line: &str) -> bool {
+    command_line.contains("LEGWORK_SCRIPT")
+}
+
+/// Bash is what models write for; any other shell is better than none.
+fn find(path: Option<&OsStr>) -> Option<(PathBuf, Dialect)> {
+    let folders = path.map(std::env::split_paths).into_iter().flatten().filter(|folder| folder.is_absolute());
+    let folders: Vec<PathBuf> = folders.chain(["/bin", "/usr/bin"].map(PathBuf::from)).collect();
+    let first = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
+    let bash = first("bash").map(|program| (program, Dialect::Bash));
+    bash.or_else(|| first("sh").map(|program| (program, Dialect::Posix)))
+}

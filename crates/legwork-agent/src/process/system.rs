@@ -1,0 +1,100 @@
+//! The port `Processes` over this system: who lives, and the end of what dead owners left.
+//!
+//! It acts on proof only. Whatever cannot be read is left alone.
+
+use super::family;
+use super::identity::{self, Boot, Look};
+use super::mark;
+use super::orphans::until;
+use super::table::{self, Row};
+use legwork_core::ids::ChildId;
+use legwork_core::ports::{Liveness, Processes};
+use legwork_core::record::{Process, ProcessGroup};
+use nix::sys::signal::Signal;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long a killed process may take until it is gone.
+const GONE_WAIT: Duration = Duration::from_millis(500);
+
+/// The processes of this system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemProcesses;
+
+impl Processes for SystemProcesses {
+    fn myself(&self) -> Process {
+        let pid = std::process::id();
+        let start_ticks = table::row(pid).map_or(0, |row| row.stat.start_ticks);
+        Process { boot_id: identity::boot_id().to_owned(), pid, start_ticks }
+    }
+
+    fn liveness(&self, process: &Process) -> Liveness {
+        match identity::boot(&process.boot_id) {
+            Boot::Other => Liveness::Dead,
+            Boot::Unclear => Liveness::Unclear,
+            Boot::Same => liveness_now(process),
+        }
+    }
+
+    fn kill_group(&self, group: &ProcessGroup) {
+        let Some(leader) = identity::pid_of(group.pgid) else { return };
+        if group.pgid == std::process::id() || identity::boot(&group.boot_id) != Boot::Same || !is_ours(group)
+        {
+            return;
+        }
+        family::send_group(leader, Signal::SIGKILL);
+        if !until(GONE_WAIT, || living(group).is_empty()) {
+            tracing::warn!(pgid = group.pgid, "a process group was killed but has not ended yet");
+        }
+    }
+
+    fn kill_marked(&self, children: &[ChildId]) -> usize {
+        let ids: Vec<&str> = children.iter().map(ChildId::as_str).collect();
+        let mut killed = BTreeSet::new();
+        if !ids.is_empty() {
+            until(GONE_WAIT, || {
+                let found = marked(&ids);
+                found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
+                killed.extend(found.iter().map(|row| row.pid));
+                found.is_empty()
+            });
+        }
+        killed.len()
+    }
+}
+
+fn liveness_now(process: &Process) -> Liveness {
+    match identity::look(process.pid) {
+        Look::Gone => Liveness::Dead,
+        Look::Unreadable => Liveness::Unclear,
+        Look::Found(stat) if stat.start_ticks != process.start_ticks || stat.zombie => Liveness::Dead,
+        Look::Found(_) => Liveness::Alive,
+    }
+}
+
+/// Whether the group is still the one that was stored. While its leader is there, even dead, the leader's start time
+/// tells. Without a leader the members tell: they must have started after it, and one must carry a mark of ours.
+fn is_ours(group: &ProcessGroup) -> bool {
+    match identity::look(group.pgid) {
+        Look::Found(stat) => stat.start_ticks == group.start_ticks && stat.group == group.pgid,
+        Look::Unreadable => false,
+        Look::Gone => {
+            let members = living(group);
+            members.iter().all(|row| row.stat.start_ticks >= group.start_ticks)
+                && members.iter().any(|row| mark::carries_any(row.pid))
+        }
+    }
+}
+
+fn living(group: &ProcessGroup) -> Vec<Row> {
+    let mut rows = table::rows();
+    rows.retain(|row| row.stat.group == group.pgid);
+    rows
+}
+
+fn marked(ids: &[&str]) -> Vec<Row> {
+    let myself = std::process::id();
+    let mut rows = table::rows();
+    rows.retain(|row| row.pid != myself && mark::carries(row.pid, ids));
+    rows
+}

@@ -1,0 +1,63 @@
+//! Files for outputs that are too long for a conversation. Each is new, belongs to the user alone, and is named by
+//! an id of ours and random digits.
+//!
+//! It does not decide what is too long, and it removes nothing.
+
+use legwork_core::step::Actor;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Names are random, so a few tries are enough unless something is wrong.
+const TRIES: usize = 8;
+
+/// Where a file goes if it is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpillPlace {
+    folder: PathBuf,
+    stem: String,
+}
+
+impl SpillPlace {
+    /// A file in `folder` for an output of `tool`, called by `actor`.
+    pub fn new(folder: &Path, actor: &Actor, tool: &str) -> Self {
+        SpillPlace { folder: folder.to_owned(), stem: format!("{}-{tool}", actor.as_str()) }
+    }
+
+    /// Makes the folder if it is missing and a file in it that was not there before; no link is followed.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn create(&self) -> io::Result<(PathBuf, File)> {
+        make_folder(&self.folder)?;
+        for _ in 0..TRIES {
+            let path = self.folder.join(format!("{}-{:08x}.txt", self.stem, random()?));
+            match create_new(&path) {
+                Ok(file) => return Ok((path, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+/// A new file with mode 0600. Where anything is at `path`, be it a dangling link, the answer is `AlreadyExists`.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes a folder and those above it with mode 0700. A link in its place is refused.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    if path.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a link, not a folder", path.display())))
+}
+
+/// Random digits for a name.
+pub(crate) fn random() -> io::Result<u32> {
+    getrandom::u32().map_err(|error| io::Error::other(error.to_string()))
+}

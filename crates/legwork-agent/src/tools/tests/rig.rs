@@ -1,0 +1,139 @@
+//! A caller with a folder of its own, and a toolbox over a store that keeps groups only.
+
+use super::ledger::Ledger;
+use crate::process::{Shells, SystemProcesses, adopt_orphans};
+use crate::tools::{Groups, Invocation, Site, ToolOutput, Toolbox, built_in};
+use legwork_core::batch::{Lineage, Rights, Route, Setting};
+use legwork_core::budget::Allowance;
+use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
+use legwork_core::ports::{Line, Pending, Processes, StopNotice};
+use legwork_core::pulse::LineEvent;
+use legwork_core::step::{Actor, Fence};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::TempDir;
+
+/// Counts what a caller tells.
+#[derive(Default)]
+pub(super) struct CountingLine(pub(super) AtomicUsize);
+
+impl Line for CountingLine {
+    fn tell(&self, event: LineEvent) {
+        assert_eq!(event, LineEvent::ToolMoved, "a tool tells nothing else");
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn stopped(&self) -> Pending<'_, StopNotice> {
+        Box::pin(std::future::pending())
+    }
+    fn park(&self) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+    fn unpark(&self) -> Pending<'_, Result<(), StopNotice>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// One caller.
+pub(super) struct Rig {
+    folder: TempDir,
+    pub(super) child: ChildId,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) line: Arc<CountingLine>,
+    pub(super) toolbox: Toolbox,
+    pub(super) rights: Rights,
+}
+
+impl Rig {
+    pub(super) fn new() -> Self {
+        Rig::with(Ledger::default())
+    }
+
+    pub(super) fn with(ledger: Ledger) -> Self {
+        Rig::in_environment(ledger, &[])
+    }
+
+    /// A rig whose parent process would have these variables too.
+    pub(super) fn in_environment(ledger: Ledger, more: &[(&str, &str)]) -> Self {
+        adopt_orphans().expect("this system has subreapers");
+        let more = more.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let shells = Shells::new(std::env::vars_os().chain(more)).expect("there is a shell");
+        let ledger = Arc::new(ledger);
+        let groups = Arc::new(Groups::new(Arc::clone(&ledger) as _));
+        let toolbox = Toolbox::new(built_in(Arc::new(shells), groups));
+        let rights = Rights { tools: toolbox.names().map(str::to_owned).collect() };
+        let child = ChildId::from_bits(0, getrandom::u32().expect("there is randomness"));
+        let folder = TempDir::new().expect("a folder");
+        Rig { folder, child, ledger, line: Arc::default(), toolbox, rights }
+    }
+
+    /// The caller's folder; outputs that are too long go to `spill` in it.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
+        std::fs::write(path, content).expect("the file");
+    }
+
+    pub(super) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("the file")
+    }
+
+    pub(super) fn invocation(&self, arguments: Value) -> Invocation {
+        let site = Site {
+            actor: Actor::Child(self.child.clone()),
+            lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 1 },
+            fence: Fence { owner: OwnerId::from_bits(1), epoch: Epoch(1) },
+            setting: self.setting(),
+            spill: self.path("spill"),
+            line: Arc::clone(&self.line) as _,
+        };
+        Invocation { call_id: "call_1".to_owned(), arguments, site: Arc::new(site) }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting {
+            folder: self.folder().display().to_string(),
+            route: Route {
+                model: "scripted/none".to_owned(),
+                base_url: None,
+                api_mode: "chat_completions".to_owned(),
+                key_source: None,
+            },
+            rights: self.rights.clone(),
+            allowance: Allowance { steps_max: 1 },
+        }
+    }
+
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> ToolOutput {
+        self.toolbox.call(tool, self.invocation(arguments)).await
+    }
+
+    /// A call that must go well; gives what the model reads.
+    pub(super) async fn ok(&self, tool: &str, arguments: Value) -> String {
+        let output = self.call(tool, arguments).await;
+        assert!(!output.is_error, "{}", output.content);
+        output.content
+    }
+
+    /// A call that must fail; gives what the model reads.
+    pub(super) async fn err(&self, tool: &str, arguments: Value) -> String {
+        let output = self.call(tool, arguments).await;
+        assert!(output.is_error, "{}", output.content);
+        output.content
+    }
+
+    /// Processes of this caller that are left anywhere; they are killed, so that a failing test leaves none.
+    pub(super) fn left(&self) -> usize {
+        SystemProcesses.kill_marked(std::slice::from_ref(&self.child))
+    }
+}

@@ -1,0 +1,216 @@
+use super::ledger::Ledger;
+use super::rig::Rig;
+use crate::tools::ToolOutput;
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+async fn run(rig: &Rig, command: &str) -> ToolOutput {
+    rig.call("terminal", json!({"command": command})).await
+}
+
+/// The output must be exactly this.
+async fn check(command: &str, expected: &str) {
+    let rig = Rig::new();
+    assert_eq!(run(&rig, command).await.content, expected);
+    assert_eq!(rig.left(), 0);
+}
+
+#[tokio::test]
+async fn exit_code_and_output_in_the_order_of_writing() {
+    check("echo out; echo err >&2; echo out again", "[exit code 0]\nout\nerr\nout again\n").await;
+    check("true", "[exit code 0]\n[no output]\n").await;
+    check("printf 'no line end'; exit 3", "[exit code 3]\nno line end\n").await;
+    check("kill -9 $$", "[ended by signal 9]\n[no output]\n").await;
+}
+
+#[tokio::test]
+async fn a_failing_command_is_an_error_and_a_missing_one_is_told() {
+    let rig = Rig::new();
+    assert!(run(&rig, "exit 3").await.is_error);
+    let output = run(&rig, "no-such-command-here").await;
+    assert!(output.is_error && output.content.starts_with("[exit code 127]\n"), "{}", output.content);
+    let output = run(&rig, "if then (").await;
+    assert!(output.is_error && output.content.contains("syntax error"), "{}", output.content);
+}
+
+#[tokio::test]
+async fn a_script_may_have_lines_quotes_and_a_last_backslash() {
+    check("cat <<'EOF'\n$HOME \"'\nEOF\necho done", "[exit code 0]\n$HOME \"'\ndone\n").await;
+    check("echo a\\\n b", "[exit code 0]\na b\n").await;
+    check("  \n# only a comment\n", "[exit code 0]\n[no output]\n").await;
+    check("echo \"[$LEGWORK_SCRIPT]\" $0 $#", "[exit code 0]\n[] bash 0\n").await;
+}
+
+#[tokio::test]
+async fn it_runs_in_the_callers_folder_or_in_another_one() {
+    let rig = Rig::new();
+    rig.write("sub/file", "");
+    let folder = rig.folder().canonicalize().expect("the folder");
+    let output = run(&rig, "pwd -P; ls").await.content;
+    assert_eq!(output, format!("[exit code 0]\n{}\nsub\n", folder.display()));
+    let output = rig.ok("terminal", json!({"command": "ls", "workdir": "sub"})).await;
+    assert_eq!(output, "[exit code 0]\nfile\n");
+}
+
+#[tokio::test]
+async fn k31_a_missing_folder_is_an_error_and_nothing_runs() {
+    let rig = Rig::new();
+    let message = rig.err("terminal", json!({"command": "touch /tmp/never", "workdir": "gone"})).await;
+    assert!(message.contains("gone does not exist") && message.ends_with("nothing was run"), "{message}");
+    rig.write("file", "");
+    let message = rig.err("terminal", json!({"command": "true", "workdir": "file"})).await;
+    assert!(message.contains("is not a folder"), "{message}");
+    assert!(rig.ledger.noted().is_empty());
+}
+
+#[tokio::test]
+async fn k08_stdin_is_empty_and_the_terminal_cannot_be_asked() {
+    check("cat; read line; echo $?", "[exit code 0]\n1\n").await;
+    let rig = Rig::new();
+    let signals = run(&rig, "grep SigIgn /proc/self/status").await.content;
+    let ignored =
+        u64::from_str_radix(signals.trim_end().rsplit('\t').next().expect("a mask"), 16).expect("hex");
+    // SIGTSTP, SIGTTIN and SIGTTOU: reading from the user's terminal fails instead of stopping the process.
+    assert_eq!(ignored >> 19 & 0b111, 0b111, "{signals}");
+}
+
+#[tokio::test]
+async fn inv_22_a_command_of_any_size_is_neither_in_arguments_nor_environment() {
+    let rig = Rig::new();
+    let data = "x".repeat(200_000);
+    let command = format!(
+        "data={data}; echo ${{#data}}; tr '\\0' '\\n' </proc/$$/cmdline | grep -c xxxx; env | grep -c xxxx"
+    );
+    let output = run(&rig, &command).await;
+    assert_eq!(output.content, "[exit code 1]\n200000\n0\n0\n");
+    let message = rig.err("terminal", json!({"command": "echo \0"})).await;
+    assert!(message.contains("NUL"), "{message}");
+}
+
+#[tokio::test]
+async fn k29_no_key_of_the_parent_is_in_the_environment() {
+    let keys = [("OPENAI_API_KEY", "sk-nonce-1"), ("MY_TOKEN", "nonce-2"), ("SSH_AUTH_SOCK", "/nonce-3")];
+    let rig = Rig::in_environment(Ledger::default(), &keys);
+    let environment = run(&rig, "env").await.content;
+    assert!(environment.contains("PATH=") && !environment.contains("nonce"), "{environment}");
+    assert!(environment.contains(&format!("LEGWORK_CHILD={}", rig.child)), "{environment}");
+}
+
+#[tokio::test]
+async fn inv_14_the_group_is_stored_before_the_command_and_forgotten_after_it() {
+    let rig = Rig::new();
+    let output = run(&rig, "echo $$").await.content;
+    let noted = rig.ledger.noted();
+    assert_eq!(output, format!("[exit code 0]\n{}\n", noted[0].pgid));
+    assert!(noted[0].start_ticks > 0 && !noted[0].boot_id.is_empty());
+    run(&rig, "true").await;
+    assert_eq!(rig.ledger.dropped(), noted[..1]);
+}
+
+#[tokio::test]
+async fn inv_14_a_group_that_cannot_be_stored_runs_nothing() {
+    let rig = Rig::with(Ledger::refusing());
+    let message = rig.err("terminal", json!({"command": "touch ran"})).await;
+    assert!(message.starts_with("nothing was run, because its process could not be stored"), "{message}");
+    assert!(!rig.path("ran").exists());
+    assert_eq!(rig.left(), 0);
+}
+
+const LEAVES_FOUR: &str = "sleep 991 & setsid sleep 992 & (trap '' TERM; sleep 993; true) & \
+     nohup sh -c 'while :; do sleep 1; done' >/dev/null 2>&1 &\n";
+
+#[tokio::test]
+async fn k15_what_a_command_leaves_behind_is_ended_and_named() {
+    let rig = Rig::new();
+    let begun = Instant::now();
+    let output =
+        run(&rig, &format!("{LEAVES_FOUR} until pgrep -f 'sleep 99[2]' >/dev/null; do :; done; echo done"))
+            .await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+    assert_eq!(rig.left(), 0);
+    let content = output.content;
+    assert!(
+        content.starts_with("[exit code 0]\ndone\n[4 processes that were still running were ended: "),
+        "{content}"
+    );
+    for name in ["sleep 991", "sleep 992", "(sleep 993)", "sh -c while :; do sleep 1; done"] {
+        assert!(content.contains(name), "{name} is missing: {content}");
+    }
+}
+
+#[tokio::test]
+async fn k15_nothing_is_left_after_the_time_limit() {
+    let rig = Rig::new();
+    let call = json!({"command": format!("{LEAVES_FOUR} echo begun; trap '' TERM; sleep 994"), "timeout_seconds": 1});
+    let message = rig.err("terminal", call).await;
+    assert!(message.starts_with("[ended at its time limit of 1 s; "), "{message}");
+    assert!(message.contains("\nbegun\n"), "{message}");
+    assert_eq!(rig.left(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k15_nothing_is_left_after_the_call_is_dropped() {
+    let rig = Rig::new();
+    let pipe = rig.path("begun");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let command = format!("{LEAVES_FOUR} echo now >begun; sleep 995");
+    let begun = tokio::task::spawn_blocking(move || std::fs::read_to_string(pipe));
+    tokio::select! {
+        output = run(&rig, &command) => panic!("it ended: {}", output.content),
+        heard = begun => assert_eq!(heard.expect("no panic").expect("the pipe"), "now\n"),
+    }
+    assert_eq!(rig.left(), 0, "dropping kills at once");
+    let noted = rig.ledger.noted();
+    run(&rig, "true").await;
+    assert_eq!(rig.ledger.dropped(), noted, "and the group is forgotten");
+}
+
+#[tokio::test]
+async fn k08_a_background_process_that_holds_the_output_open_does_not_hold_the_call() {
+    let rig = Rig::new();
+    let begun = Instant::now();
+    let output = run(&rig, "(trap '' TERM HUP; sleep 996; true) & echo done").await;
+    assert!(output.content.starts_with("[exit code 0]\ndone\n[1 process that was still running was ended: "));
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert_eq!(rig.left(), 0);
+}
+
+#[tokio::test]
+async fn k27_ten_megabytes_are_whole_in_a_file_and_cut_in_the_answer() {
+    let rig = Rig::new();
+    let output = rig.ok("terminal", json!({"command": "seq 1 1300000"})).await;
+    assert!(output.len() < 32 * 1024, "{}", output.len());
+    assert!(output.starts_with("[exit code 0]\n1\n2\n") && output.contains("\n1300000\n[the whole output, "));
+    let file =
+        std::fs::read_dir(rig.path("spill")).expect("the folder").next().expect("one").expect("entry").path();
+    let whole = std::fs::read_to_string(&file).expect("the file");
+    let expected: String = (1..=1_300_000).map(|n| format!("{n}\n")).collect();
+    assert!(whole == expected, "the file has {} bytes of {}", whole.len(), expected.len());
+    assert!(output.contains(&format!("{} bytes, is in {}", whole.len(), file.display())), "{output}");
+    let read = rig.ok("read_file", json!({"path": file, "offset": 700_000, "limit": 1})).await;
+    assert!(read.ends_with("]\n700000\n"), "{read}");
+}
+
+#[tokio::test]
+async fn k24_binary_output_and_characters_at_the_limit() {
+    let rig = Rig::new();
+    let output = rig.ok("terminal", json!({"command": "head -c 100000 /dev/urandom"})).await;
+    assert!(output.contains("places of the output are not UTF-8"), "{output}");
+    let emoji = rig
+        .ok(
+            "terminal",
+            json!({"command": "x=👩‍👧; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do x=$x$x; done; echo $x"}),
+        )
+        .await;
+    assert!(!emoji.contains('\u{fffd}') && emoji.contains("bytes are left out here"), "no character is torn");
+    check("printf '\\033[31mred\\033[0m\\r\\n\\b'", "[exit code 0]\nred\n").await;
+}
+
+#[tokio::test]
+async fn inv_8_growing_output_is_told_as_progress() {
+    let rig = Rig::new();
+    rig.ok("terminal", json!({"command": "for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done"})).await;
+    let told = rig.line.0.load(Ordering::Relaxed);
+    assert!((2..=4).contains(&told), "told {told} times in 1.8 s");
+}

@@ -13,18 +13,19 @@ use std::sync::Arc;
 /// The name of a tool that a model called without naming one.
 const NAMELESS: &str = "unnamed";
 
-/// The conversation as the library wants it. Neighbouring messages in the user's role become one with separate parts;
-/// messages that say nothing are left out.
-pub(super) fn history(messages: &[Arc<Message>]) -> Vec<rig::Message> {
-    let mut converter = Converter::default();
+/// The conversation as the library wants it for the model that `target` names. Neighbouring messages in the user's
+/// role become one with separate parts; messages that say nothing are left out; reasoning goes back only to the model
+/// that thought it.
+pub(super) fn history(messages: &[Arc<Message>], target: &rig::Origin) -> Vec<rig::Message> {
+    let mut converter = Converter { target, out: Vec::new(), tools: HashMap::new(), open: false };
     for message in messages {
         converter.add(message);
     }
     converter.out
 }
 
-#[derive(Default)]
 struct Converter<'a> {
+    target: &'a rig::Origin,
     out: Vec<rig::Message>,
     /// The tool of each call so far.
     tools: HashMap<&'a str, &'a str>,
@@ -67,10 +68,11 @@ impl<'a> Converter<'a> {
         for call in message.calls() {
             self.tools.insert(&call.id, &call.name);
         }
-        let items = CarriedItems::of(message);
+        let items = CarriedItems::of(message, self.target);
         let content: Vec<_> = message.parts.iter().filter_map(|part| block(part, &items)).collect();
         if !content.is_empty() {
-            self.push(rig::Message::Assistant(rig::AssistantMessage::new(content).with_origin(items.origin)));
+            let message = rig::AssistantMessage::new(content).with_origin(self.target.clone());
+            self.push(rig::Message::Assistant(message));
         }
     }
 
@@ -101,7 +103,7 @@ fn block(part: &Part, items: &CarriedItems<'_>) -> Option<rig::AssistantContent>
         Part::Text { text } if text.is_empty() => None,
         Part::Text { text } => Some(rig::AssistantContent::text(text)),
         Part::Reasoning { text, opaque } => {
-            let item = carried(opaque.as_ref(), ITEM)?;
+            let item = items.is_theirs(opaque.as_ref()?).then(|| opaque.as_ref()?.get(ITEM)).flatten()?;
             Some(rig::AssistantContent::reasoning(text).with_native(item.clone()))
         }
         Part::Call(call) => Some(call_block(call, items)),
@@ -148,29 +150,29 @@ const ORIGIN: &str = "origin";
 
 /// What of a provider's own form travels back with a message.
 struct CarriedItems<'a> {
-    origin: Option<rig::Origin>,
+    target: &'a rig::Origin,
     calls: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> CarriedItems<'a> {
-    fn of(message: &'a Message) -> Self {
+    fn of(message: &'a Message, target: &'a rig::Origin) -> Self {
+        let items = CarriedItems { target, calls: None };
         let opaques = message.parts.iter().filter_map(|part| match part {
             Part::Reasoning { opaque, .. } => opaque.as_ref(),
             Part::Text { .. } | Part::Call(_) | Part::Result(_) => None,
         });
-        let mut items = CarriedItems { origin: None, calls: None };
-        for opaque in opaques {
-            // What cannot be read was written by another adapter and means nothing here.
-            let origin = opaque.get(ORIGIN).and_then(|origin| serde_json::from_value(origin.clone()).ok());
-            items.origin = items.origin.or(origin);
-            items.calls = items.calls.or(carried(Some(opaque), CALLS).and_then(Value::as_object));
-        }
-        items
+        let mut theirs = opaques.filter(|opaque| items.is_theirs(opaque));
+        let calls = theirs.find_map(|opaque| opaque.get(CALLS)?.as_object());
+        CarriedItems { target, calls }
     }
-}
 
-fn carried<'a>(opaque: Option<&'a Value>, name: &str) -> Option<&'a Value> {
-    opaque?.get(name)
+    /// Whether an item came from the very model that is asked now. What cannot be read was written by another adapter.
+    fn is_theirs(&self, opaque: &Value) -> bool {
+        let origin = opaque.get(ORIGIN).and_then(|origin| serde_json::from_value::<rig::Origin>(origin.clone()).ok());
+        origin.is_some_and(|origin| {
+            origin.same_model(&self.target.api, &self.target.provider, &self.target.model)
+        })
+    }
 }
 
 /// The reply's blocks as a message of ours, with ids that are unique within the conversation.

@@ -16,9 +16,10 @@ use legwork_core::step::Reply;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use rig_core::catalog::Catalog;
-use rig_core::completion::CompletionRequest;
+use rig_core::completion::{CompletionRequest, ReplayTarget};
 use rig_core::driver::Model as Driver;
 use rig_core::error::ProviderError;
+use rig_core::message::Origin;
 use rig_core::providers::openai::OpenAIConfig;
 use rig_core::providers::openai::wire::{Chat, Dialect, OPENAI, all};
 use rig_core::streaming::{CompletionStream, Item, StreamEvent};
@@ -92,6 +93,8 @@ pub struct OpenAiChat {
 
 struct Route {
     driver: Driver<Chat, Link>,
+    /// The model as the library names it, to which its own reasoning goes back.
+    origin: Origin,
     options: OpenAiChatOptions,
     /// Whether the address is the vendor's own, so that its price list and model facts hold.
     at_vendor: bool,
@@ -119,8 +122,10 @@ impl OpenAiChat {
         // The library is not given the key: what it does not have it cannot lose.
         let config =
             OpenAIConfig::with_key(vendor.unwrap_or(&OPENAI), "").with_base_url(way.endpoint.as_str());
-        let driver = Driver::new(config.chat(options.model.as_str()), Link::new(way));
-        Ok(OpenAiChat { route: Arc::new(Route { driver, options, at_vendor: vendor.is_some() }) })
+        let wire = config.chat(options.model.as_str());
+        let origin = Origin::new(wire.api(), wire.provider.dialect.name, options.model.as_str());
+        let driver = Driver::new(wire, Link::new(way));
+        Ok(OpenAiChat { route: Arc::new(Route { driver, origin, options, at_vendor: vendor.is_some() }) })
     }
 }
 
@@ -146,7 +151,7 @@ impl Route {
     }
 
     fn open(&self, request: &ModelRequest) -> Result<CompletionStream, ModelError> {
-        let mut history = convert::history(&request.messages);
+        let mut history = convert::history(&request.messages, &self.origin);
         let Some(last) = history.pop() else {
             return Err(errors::plain(FailureReason::BadRequest, "the conversation is empty"));
         };

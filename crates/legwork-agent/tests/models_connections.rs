@@ -1,0 +1,152 @@
+//! How the shared client uses connections, against a server so raw that it counts them.
+
+mod models_support;
+
+use legwork_agent::models::{Model, OpenAiChat, Proxies, SharedHttp};
+use models_support::{ask, options, request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+const REPLY: &str = concat!(
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":null}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    "data: [DONE]\n\n",
+);
+
+/// Whether the end of the body comes together with the last event.
+#[derive(Clone, Copy)]
+enum End {
+    Together,
+    Later,
+    Never,
+}
+
+/// A server that counts its connections.
+struct Counter {
+    base_url: String,
+    connections: Arc<AtomicUsize>,
+    _running: JoinSet<()>,
+}
+
+async fn counter(end: End) -> Counter {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let base_url = format!("http://{}/v1", listener.local_addr().expect("a bound listener has an address"));
+    let connections = Arc::new(AtomicUsize::new(0));
+    let mut running = JoinSet::new();
+    let counted = Arc::clone(&connections);
+    running.spawn(async move {
+        let mut open = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            open.spawn(serve(stream, end));
+        }
+    });
+    Counter { base_url, connections, _running: running }
+}
+
+async fn serve(mut stream: TcpStream, end: End) {
+    let forever = Notify::new();
+    while read_request(&mut stream).await {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        let body = format!("{head}{:x}\r\n{REPLY}\r\n", REPLY.len());
+        let closing = "0\r\n\r\n";
+        let written = match end {
+            End::Together => stream.write_all(format!("{body}{closing}").as_bytes()).await,
+            End::Later => {
+                stream.write_all(body.as_bytes()).await.expect("the client reads");
+                stream.flush().await.expect("the client reads");
+                // The client has read the last event by the time that this task is run again.
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                stream.write_all(closing.as_bytes()).await
+            }
+            End::Never => {
+                stream.write_all(body.as_bytes()).await.expect("the client reads");
+                forever.notified().await;
+                Ok(())
+            }
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads one request; false when the client has left.
+async fn read_request(stream: &mut TcpStream) -> bool {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+            if body.len() >= length {
+                return true;
+            }
+        }
+        match stream.read_buf(&mut bytes).await {
+            Ok(0) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn route(counter: &Counter, http: &SharedHttp) -> OpenAiChat {
+    OpenAiChat::new(options(&counter.base_url), http).expect("a route")
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_also_when_the_body_ends_after_its_last_event() {
+    for end in [End::Together, End::Later] {
+        let counter = counter(end).await;
+        let model = route(&counter, &SharedHttp::new(Proxies::default()));
+        for _ in 0..5 {
+            ask(&model, request("hi")).await.1.expect("a reply");
+        }
+        assert_eq!(counter.connections.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn models_of_one_process_share_their_connections() {
+    let counter = counter(End::Together).await;
+    let http = SharedHttp::new(Proxies::default());
+    for _ in 0..3 {
+        ask(&route(&counter, &http), request("hi")).await.1.expect("a reply");
+    }
+    assert_eq!(counter.connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_is_never_ended_does_not_hold_up_a_whole_reply() {
+    let counter = counter(End::Never).await;
+    let model = route(&counter, &SharedHttp::new(Proxies::default()));
+    let reply = ask(&model, request("hi")).await.1.expect("a reply");
+    assert_eq!(reply.message.plain_text(), "ok");
+}
+
+#[tokio::test]
+async fn k29_loopback_is_never_asked_through_a_proxy() {
+    let (wanted, proxy) = (counter(End::Together).await, counter(End::Together).await);
+    let address = proxy.base_url.trim_end_matches("/v1").to_owned();
+    let proxies = Proxies { http: Some(address.clone()), https: Some(address), except: None };
+    ask(&route(&wanted, &SharedHttp::new(proxies)), request("hi")).await.1.expect("a reply");
+    assert_eq!((wanted.connections.load(Ordering::SeqCst), proxy.connections.load(Ordering::SeqCst)), (1, 0));
+}
+
+#[tokio::test]
+async fn other_addresses_are_asked_through_the_proxy() {
+    let proxy = counter(End::Together).await;
+    let proxies =
+        Proxies { http: Some(proxy.base_url.trim_end_matches("/v1").to_owned()), ..Proxies::default() };
+    let model =
+        OpenAiChat::new(options("http://model.invalid/v1"), &SharedHttp::new(proxies)).expect("a route");
+    let reply = ask(&model, request("hi")).await.1.expect("a reply");
+    assert_eq!(reply.message.plain_text(), "ok");
+    assert_eq!(model.facts().window, None);
+}

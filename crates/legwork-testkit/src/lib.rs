@@ -2,3 +2,4 @@
 
 pub mod memory;
 pub mod server;
+pub mod store_suite;

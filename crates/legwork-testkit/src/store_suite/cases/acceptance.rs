@@ -1,0 +1,108 @@
+//! Accepting delegations.
+
+use crate::store_suite::sample;
+use crate::store_suite::{Owned, Place};
+use legwork_core::child::ChildState;
+use legwork_core::delivery::DeliveryState;
+use legwork_core::fact::{Accepted, Append, Fact};
+use legwork_core::ids::{ChildId, Epoch, UnitId};
+use legwork_core::ports::AppendError;
+use legwork_core::time::Timestamp;
+
+/// A ticket means durable.
+pub async fn inv_02_an_acceptance_survives_reopening(place: &dyn Place) {
+    let owned = Owned::accept(&place.open(), 7, &[&[0, 2], &[1]]).await;
+    let before = owned.stored().await;
+    let accepted = owned.accepted.clone();
+    drop(owned);
+
+    let store = place.open();
+    let record = store.delegation(&accepted.delegation).await.expect("readable").expect("still there");
+    assert_eq!(record, before);
+    assert_eq!(record.accepted, accepted);
+    assert_eq!((record.accepted_at, record.epoch, record.seq), (Timestamp(1000), Epoch(1), 1));
+    assert_eq!(record.owner, sample::owner(1));
+    assert_eq!(
+        record.children.iter().map(|child| &child.id).collect::<Vec<_>>(),
+        accepted.children.iter().collect::<Vec<_>>()
+    );
+    assert!(record.children.iter().all(|child| child.state == ChildState::NEW));
+    assert!(record.deliveries.iter().all(|delivery| delivery.state == DeliveryState::Held));
+    assert_eq!(record.deliveries.len(), 2);
+}
+
+/// The same call makes one delegation, however often it arrives.
+pub async fn inv_06_a_repeated_call_is_answered_with_the_first_delegation(place: &dyn Place) {
+    let store = place.open();
+    let keyed = |n| Accepted { call_key: Some(sample::call_key(1)), ..sample::accepted(n, &[&[0]]) };
+    let first = Owned::try_accept(&store, keyed(1)).await.expect("the first is accepted");
+    let id = first.accepted.delegation.clone();
+
+    let again = Owned::try_accept(&store, keyed(2)).await;
+    assert_eq!(again.map(drop), Err(AppendError::Repeated(id.clone())));
+    let same = Owned::try_accept(&store, keyed(1)).await;
+    assert_eq!(same.map(drop), Err(AppendError::Repeated(id.clone())));
+    assert_eq!(store.by_call_key(&sample::call_key(1)).await, Ok(Some(id)));
+    assert_eq!(store.by_call_key(&sample::call_key(2)).await, Ok(None));
+
+    // Calls without a key have nothing to be recognised by.
+    Owned::accept(&store, 3, &[&[0]]).await;
+    Owned::accept(&store, 4, &[&[0]]).await;
+}
+
+/// Ids of delegations, units and children stand for one thing each.
+pub async fn inv_36_an_id_that_is_taken_is_refused(place: &dyn Place) {
+    let store = place.open();
+    let first = Owned::accept(&store, 1, &[&[0], &[1]]).await;
+
+    let same_id =
+        Accepted { delegation: first.accepted.delegation.clone(), ..sample::accepted(2, &[&[0], &[1]]) };
+    let mut same_unit = sample::accepted(3, &[&[0], &[1]]);
+    same_unit.units[1].id = UnitId::part(&first.accepted.delegation, 2);
+    let mut same_child = sample::accepted(4, &[&[0], &[1]]);
+    same_child.children[0] = ChildId::from_bits(1, 1);
+
+    for taken in [same_id, same_unit, same_child] {
+        let id = taken.delegation.clone();
+        assert_eq!(Owned::try_accept(&store, taken).await.map(drop), Err(AppendError::IdTaken(id)));
+    }
+    assert_eq!(first.stored().await.accepted, first.accepted);
+}
+
+/// Every task has one child of its own and is in exactly one unit.
+pub async fn an_acceptance_in_a_wrong_shape_is_refused(place: &dyn Place) {
+    let store = place.open();
+    let mut empty = sample::accepted(1, &[]);
+    empty.units.clear();
+    let mut childless = sample::accepted(2, &[&[0, 1]]);
+    childless.children.pop();
+    let mut outside = sample::accepted(3, &[&[0, 1]]);
+    outside.units[0].task_indexes = vec![0, 2];
+    let mut twice = sample::accepted(4, &[&[0, 1]]);
+    twice.units[0].task_indexes = vec![0, 0];
+    let mut twins = sample::accepted(5, &[&[0, 1]]);
+    twins.children[1] = twins.children[0].clone();
+
+    for unsound in [empty, childless, outside, twice, twins] {
+        let id = unsound.delegation.clone();
+        let answer = Owned::try_accept(&store, unsound).await.map(drop);
+        assert!(matches!(answer, Err(AppendError::Illegal(_))), "{id}: {answer:?}");
+        assert_eq!(store.delegation(&id).await, Ok(None));
+    }
+}
+
+/// Work belongs to a process that is known, so that its death can be proved later.
+pub async fn only_a_process_that_entered_may_accept(place: &dyn Place) {
+    let store = place.open();
+    let accepted = sample::accepted(1, &[&[0]]);
+    let append = Append {
+        delegation: accepted.delegation.clone(),
+        expected_seq: 0,
+        owner: sample::owner_id(9),
+        epoch: Epoch(1),
+        at: Timestamp(1),
+        facts: vec![Fact::Accepted(Box::new(accepted))],
+    };
+    let answers = store.append(vec![append]).await.expect("the store works");
+    assert!(matches!(answers.as_slice(), [Err(AppendError::Illegal(_))]), "{answers:?}");
+}

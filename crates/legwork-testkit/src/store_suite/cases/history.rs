@@ -1,0 +1,109 @@
+//! Sessions and their histories.
+
+use crate::store_suite::sample;
+use crate::store_suite::{Owned, Place};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::ClaimId;
+use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
+use legwork_core::ports::{SessionRecord, StoreError, Turn};
+use legwork_core::time::Timestamp;
+use serde_json::{Value, json};
+
+fn turn(expected_messages: u64, messages: Vec<Message>) -> Turn {
+    Turn {
+        session: sample::session_id(1),
+        expected_messages,
+        at: Timestamp(50),
+        messages,
+        acknowledge: vec![],
+    }
+}
+
+fn is_conflict(answer: &Result<(), StoreError>) -> bool {
+    matches!(answer, Err(StoreError::Conflict(_)))
+}
+
+/// Every kind of part comes back as it was.
+pub async fn a_history_comes_back_in_order(place: &dyn Place) {
+    let store = place.open();
+    store.create_session(sample::session(1)).await.expect("it is created");
+    let broken = ToolCall {
+        id: "c".to_owned(),
+        name: "terminal".to_owned(),
+        arguments: Value::Null,
+        malformed: Some("{\"a\":".to_owned()),
+    };
+    let reasoning = Part::Reasoning { text: "why".to_owned(), opaque: Some(json!({ "signature": "x" })) };
+    let result = ToolResult { call_id: "c".to_owned(), content: "no".to_owned(), is_error: true };
+    let messages = vec![
+        Message::text(Author::System, "system"),
+        Message::text(Author::User, "question"),
+        Message { author: Author::Assistant, parts: vec![reasoning, Part::Call(broken)] },
+        Message { author: Author::Tool, parts: vec![Part::Result(result)] },
+        Message::text(Author::Completion, "came back"),
+    ];
+    assert_eq!(store.append_turn(turn(0, messages[..2].to_vec())).await, Ok(()));
+    assert_eq!(store.append_turn(turn(2, messages[2..].to_vec())).await, Ok(()));
+    drop(store);
+
+    let store = place.open();
+    assert_eq!(store.history(&sample::session_id(1)).await, Ok(messages));
+    assert_eq!(store.history(&sample::session_id(2)).await, Ok(vec![]));
+    let record = SessionRecord { session: sample::session(1), messages: 5, touched_at: Timestamp(50) };
+    assert_eq!(store.session(&sample::session_id(1)).await, Ok(Some(record)));
+    assert_eq!(store.session(&sample::session_id(2)).await, Ok(None));
+}
+
+/// Two writers of one session cannot both append.
+pub async fn a_turn_is_appended_under_the_expected_length_only(place: &dyn Place) {
+    let store = place.open();
+    let hello = || vec![Message::text(Author::User, "hello")];
+    assert!(is_conflict(&store.append_turn(turn(0, hello())).await), "no such session");
+    store.create_session(sample::session(1)).await.expect("it is created");
+    assert!(is_conflict(&store.create_session(sample::session(1)).await), "the id is taken");
+    assert!(is_conflict(&store.append_turn(turn(1, hello())).await));
+    assert_eq!(store.append_turn(turn(0, hello())).await, Ok(()));
+    assert!(is_conflict(&store.append_turn(turn(0, hello())).await));
+    assert_eq!(store.history(&sample::session_id(1)).await, Ok(hello()));
+}
+
+/// Delivered is committed with the turn: the one never without the other.
+pub async fn inv_02_a_turn_and_its_acknowledgement_are_one_commit(place: &dyn Place) {
+    let store = place.open();
+    store.create_session(sample::session(1)).await.expect("it is created");
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    owned.finish().await;
+    let claim = owned.claim(0, 1).await.expect("it is ready");
+    let held = DeliveryState::Claimed { claim: claim.clone(), tries: 0 };
+    let came_back = |expected, claims: &[ClaimId]| Turn {
+        acknowledge: claims.to_vec(),
+        ..turn(expected, vec![Message::text(Author::Completion, "came back")])
+    };
+
+    assert!(is_conflict(&store.append_turn(came_back(7, std::slice::from_ref(&claim))).await));
+    assert_eq!(owned.stored().await.deliveries[0].state, held, "a refused turn acknowledges nothing");
+    assert!(is_conflict(&store.append_turn(came_back(0, &[claim.clone(), ClaimId::from_bits(9)])).await));
+    assert_eq!(store.history(&sample::session_id(1)).await, Ok(vec![]), "a stale claim appends nothing");
+    assert_eq!(owned.stored().await.deliveries[0].state, held);
+
+    assert_eq!(store.append_turn(came_back(0, std::slice::from_ref(&claim))).await, Ok(()));
+    assert_eq!(owned.stored().await.deliveries[0].state, DeliveryState::Delivered);
+    assert!(is_conflict(&store.append_turn(came_back(1, &[claim])).await), "delivered once");
+    assert_eq!(store.history(&sample::session_id(1)).await.map(|history| history.len()), Ok(1));
+}
+
+/// All, or those of one folder.
+pub async fn sessions_are_listed_newest_first(place: &dyn Place) {
+    let store = place.open();
+    for n in [5, 1, 4, 3] {
+        store.create_session(sample::session(n)).await.expect("it is created");
+    }
+    store.append_turn(Turn { at: Timestamp(99), ..turn(0, vec![]) }).await.expect("an empty turn is a touch");
+    let ids = |records: Result<Vec<SessionRecord>, StoreError>| {
+        records.map(|records| records.into_iter().map(|record| record.session.id).collect::<Vec<_>>())
+    };
+    let expected = |numbers: &[u32]| Ok(numbers.iter().map(|n| sample::session_id(*n)).collect::<Vec<_>>());
+    assert_eq!(ids(store.sessions(None).await), expected(&[3, 4, 1, 5]));
+    assert_eq!(ids(store.sessions(Some("/work/1")).await), expected(&[3, 1, 5]));
+    assert_eq!(ids(store.sessions(Some("/work")).await), expected(&[]));
+}

@@ -1,0 +1,9 @@
+//! The cases, by subject. Each takes a fresh place and panics when the store in it breaks a promise.
+
+pub mod acceptance;
+pub mod claims;
+pub mod facts;
+pub mod history;
+pub mod journal;
+pub mod lookup;
+pub mod owners;

@@ -1,0 +1,138 @@
+//! Owners, fencing, process groups and pulses.
+
+use crate::store_suite::sample;
+use crate::store_suite::{Owned, Place};
+use legwork_core::ids::Epoch;
+use legwork_core::ports::{AppendError, StoreError, WriteSteps};
+use legwork_core::pulse::{Phase, Pulse};
+use legwork_core::step::{Action, Actor, Fence, StepChange};
+use legwork_core::time::Timestamp;
+
+/// After a take-over nothing of the old owner's gets in, and the new one goes on where it stopped.
+pub async fn inv_30_a_late_owner_is_fenced_everywhere(place: &dyn Place) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    owned.record(vec![owned.started(0)]).await.expect("the child starts");
+    store.enter(sample::owner(2), Timestamp(2)).await.expect("a second process enters");
+    let taken = store.take_over(&owned.owner, &sample::owner_id(2), Timestamp(3)).await;
+    assert_eq!(taken, Ok(vec![(owned.accepted.delegation.clone(), Epoch(2))]));
+
+    let late = owned.record(vec![owned.returned(0, "too late")]).await;
+    assert_eq!(late, Err(AppendError::Stale(owned.accepted.delegation.clone())));
+    let fenced = |answer: Result<(), StoreError>| matches!(answer, Err(StoreError::Fenced(_)));
+    let pulses = vec![(owned.child(0).clone(), Pulse::default())];
+    assert!(fenced(store.note_pulses(owned.fence(), Timestamp(4), pulses).await));
+    assert!(fenced(store.note_group(owned.fence(), owned.actor(0), sample::group(1)).await));
+    assert!(fenced(store.write_steps(first_step(&owned)).await));
+    // The right process of the wrong generation is as late as another one.
+    let old_self =
+        Owned { owner: sample::owner_id(2), store: store.clone(), accepted: owned.accepted.clone(), ..owned };
+    assert!(fenced(store.write_steps(first_step(&old_self)).await));
+
+    let mut heir = Owned { epoch: Epoch(2), ..old_self };
+    assert_eq!(store.write_steps(first_step(&heir)).await, Ok(()));
+    heir.record(vec![heir.returned(0, "in time")]).await.expect("the heir writes");
+    let record = heir.stored().await;
+    assert_eq!((record.owner.id, record.epoch), (sample::owner_id(2), Epoch(2)));
+    assert_eq!(store.steps(&heir.actor(0)).await.map(|steps| steps.len()), Ok(1));
+    assert_eq!(store.groups_of(&sample::owner_id(1)).await, Ok(vec![]));
+}
+
+fn first_step(owned: &Owned) -> WriteSteps {
+    WriteSteps {
+        actor: owned.actor(0),
+        fence: owned.fence(),
+        at: Timestamp(5),
+        changes: vec![StepChange::Intend { seq: 0, action: Action::Model }],
+        acknowledge: Vec::new(),
+    }
+}
+
+/// What has settled stays with its owner, and a stranger's work is left alone.
+pub async fn taking_over_moves_open_delegations_only(place: &dyn Place) {
+    let store = place.open();
+    let mut settled = Owned::accept(&store, 1, &[&[0]]).await;
+    settled.finish().await;
+    let open = Owned::accept(&store, 2, &[&[0]]).await;
+    let other = Owned::accept(&store, 3, &[&[0]]).await;
+    let (first, second) = (sample::owner_id(1), sample::owner_id(2));
+
+    let unknown = store.take_over(&first, &second, Timestamp(9)).await;
+    assert!(matches!(unknown, Err(StoreError::Fenced(_))), "{unknown:?}");
+    store.enter(sample::owner(2), Timestamp(9)).await.expect("a second process enters");
+    let taken = store.take_over(&first, &second, Timestamp(9)).await;
+    let ids = [&open, &other].map(|owned| (owned.accepted.delegation.clone(), Epoch(2)));
+    assert_eq!(taken, Ok(ids.to_vec()));
+    assert_eq!(store.take_over(&first, &second, Timestamp(9)).await, Ok(vec![]));
+
+    assert_eq!(settled.stored().await.owner.id, first);
+    assert_eq!(open.stored().await.owner, sample::owner(2));
+}
+
+/// Recovery looks at exactly these processes.
+pub async fn owners_of_open_work_are_listed(place: &dyn Place) {
+    let store = place.open();
+    assert_eq!(store.owners_of_open().await, Ok(vec![]));
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    store.enter(sample::owner(2), Timestamp(2)).await.expect("a process without work enters");
+    store.enter(sample::owner(1), Timestamp(3)).await.expect("entering twice is harmless");
+    assert_eq!(store.owners_of_open().await, Ok(vec![sample::owner(1)]));
+    owned.finish().await;
+    assert_eq!(store.owners_of_open().await, Ok(vec![]));
+}
+
+/// Stored before the command runs; forgotten by name; kept with the process that started them.
+pub async fn groups_are_remembered_until_dropped(place: &dyn Place) {
+    let store = place.open();
+    let owned = Owned::accept(&store, 1, &[&[0, 1]]).await;
+    store.create_session(sample::session(1)).await.expect("a session is created");
+    let session = Actor::Session(sample::session_id(1));
+    for (actor, n) in [(owned.actor(0), 1), (owned.actor(0), 2), (owned.actor(1), 3), (session.clone(), 4)] {
+        assert_eq!(store.note_group(owned.fence(), actor, sample::group(n)).await, Ok(()));
+    }
+    assert_eq!(store.note_group(owned.fence(), owned.actor(0), sample::group(1)).await, Ok(()));
+
+    assert_eq!(store.drop_group(owned.actor(0), sample::group(1)).await, Ok(()));
+    assert_eq!(
+        store.drop_group(owned.actor(0), sample::group(3)).await,
+        Ok(()),
+        "of another actor: harmless"
+    );
+    let (id, owner) = (owned.fence(), owned.owner.clone());
+    let expected = vec![
+        (owned.actor(0), sample::group(2)),
+        (owned.actor(1), sample::group(3)),
+        (session.clone(), sample::group(4)),
+    ];
+    drop((owned, store));
+
+    let store = place.open();
+    assert_eq!(store.groups_of(&owner).await, Ok(expected));
+    assert_eq!(store.groups_of(&sample::owner_id(2)).await, Ok(vec![]));
+    let stranger = Fence { owner: sample::owner_id(7), ..id };
+    let refused = store.note_group(stranger, session, sample::group(5)).await;
+    assert!(matches!(refused, Err(StoreError::Fenced(_))), "{refused:?}");
+}
+
+/// All pulses of one call are stored, or none.
+pub async fn pulses_are_stored_for_the_owner_only(place: &dyn Place) {
+    let store = place.open();
+    let mine = Owned::accept(&store, 1, &[&[0, 1]]).await;
+    let pulse = |beat| Pulse { beat, phase: Phase::Tool("terminal".to_owned()), ..Pulse::default() };
+    let pulses = vec![(mine.child(0).clone(), pulse(3)), (mine.child(1).clone(), pulse(4))];
+    assert_eq!(store.note_pulses(mine.fence(), Timestamp(7), pulses).await, Ok(()));
+    let stored = |record: legwork_core::record::DelegationRecord| {
+        record.children.into_iter().map(|child| child.pulse).collect::<Vec<_>>()
+    };
+    let expected = vec![Some((pulse(3), Timestamp(7))), Some((pulse(4), Timestamp(7)))];
+    assert_eq!(stored(mine.stored().await), expected);
+
+    let stranger = Fence { epoch: Epoch(2), ..mine.fence() };
+    let late = store.note_pulses(stranger, Timestamp(8), vec![(mine.child(0).clone(), pulse(9))]).await;
+    assert!(matches!(late, Err(StoreError::Fenced(_))), "{late:?}");
+    let unknown = sample::accepted(9, &[&[0]]).children[0].clone();
+    let mixed = vec![(mine.child(0).clone(), pulse(9)), (unknown, pulse(9))];
+    let mixed = store.note_pulses(mine.fence(), Timestamp(8), mixed).await;
+    assert!(matches!(mixed, Err(StoreError::Conflict(_))), "{mixed:?}");
+    assert_eq!(stored(mine.stored().await), expected);
+}

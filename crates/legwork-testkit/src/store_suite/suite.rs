@@ -1,0 +1,65 @@
+//! The list of cases, as one test each.
+
+/// Makes one test of every case of the suite. The expression makes a fresh [`Place`](crate::store_suite::Place); it is
+/// evaluated once for each test.
+#[macro_export]
+macro_rules! store_suite {
+    ($place:expr) => {
+        $crate::store_suite_cases! { $place;
+            acceptance: inv_02_an_acceptance_survives_reopening,
+            acceptance: inv_06_a_repeated_call_is_answered_with_the_first_delegation,
+            acceptance: inv_36_an_id_that_is_taken_is_refused,
+            acceptance: an_acceptance_in_a_wrong_shape_is_refused,
+            acceptance: only_a_process_that_entered_may_accept,
+            facts: facts_are_appended_under_the_expected_number_only,
+            facts: an_illegal_move_refuses_its_own_append_and_no_other,
+            facts: inv_02_an_outcome_is_stored_while_siblings_still_run,
+            facts: inv_10_outcomes_stay_with_their_own_tasks,
+            facts: a_unit_settles_with_its_last_child_and_not_before,
+            facts: an_append_may_carry_a_whole_life,
+            facts: k24_odd_and_large_texts_come_back_unchanged,
+            owners: inv_30_a_late_owner_is_fenced_everywhere,
+            owners: taking_over_moves_open_delegations_only,
+            owners: owners_of_open_work_are_listed,
+            owners: groups_are_remembered_until_dropped,
+            owners: pulses_are_stored_for_the_owner_only,
+            claims: one_of_eight_claimers_gets_the_unit,
+            claims: only_a_ready_unit_can_be_claimed,
+            claims: a_claim_that_is_not_current_moves_nothing,
+            claims: claims_end_together_or_not_at_all,
+            claims: a_parked_unit_comes_back_or_is_dismissed,
+            claims: the_ledger_tells_every_move,
+            claims: inv_05_nothing_undelivered_is_pruned,
+            journal: a_journal_comes_back_in_order,
+            journal: a_step_begins_at_the_next_free_place,
+            journal: only_an_open_step_can_end,
+            journal: a_write_is_stored_whole_or_not_at_all,
+            journal: inv_02_steps_and_acknowledgement_are_one_commit,
+            journal: a_session_has_a_journal_of_its_own,
+            history: a_history_comes_back_in_order,
+            history: a_turn_is_appended_under_the_expected_length_only,
+            history: inv_02_a_turn_and_its_acknowledgement_are_one_commit,
+            history: sessions_are_listed_newest_first,
+            lookup: an_exact_id_wins_over_a_beginning,
+            lookup: an_ambiguous_beginning_gives_all,
+            lookup: delegations_are_listed_newest_first,
+            lookup: requests_come_in_order_until_they_are_settled,
+            lookup: health_counts_what_is_open_and_undelivered,
+        }
+    };
+}
+
+/// Makes tests of the cases that are named.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_suite_cases {
+    ($place:expr; $($group:ident: $case:ident,)*) => {
+        $(
+            #[tokio::test]
+            async fn $case() {
+                let place = $place;
+                $crate::store_suite::cases::$group::$case(&place).await;
+            }
+        )*
+    };
+}

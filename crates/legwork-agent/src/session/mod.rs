@@ -1,0 +1,12 @@
+//! The conversation of a session: its stored history, the line of its agent, and the one-shot prompt.
+//!
+//! It does not read the terminal and prints nothing.
+
+mod history;
+mod line;
+mod run;
+
+pub use line::{SessionLine, SessionStop};
+pub use run::{RunError, RunOutcome, RunSetup, run_prompt};
+
+pub(crate) use history::History;

@@ -1,0 +1,209 @@
+//! The tasks of a call or of a file, parsed once. Every value that can come in leads to tasks or to a sentence that
+//! says which item is wrong and what to send (K23). Nothing exists yet when this runs.
+//!
+//! It does not know who asks or how many children may run.
+
+mod gate;
+
+use crate::turn::kind;
+use legwork_core::batch::Task;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use thiserror::Error;
+
+/// Which rules bind the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskRules {
+    /// Who wrote the tasks.
+    pub author: TaskAuthor,
+    /// Bytes of one goal, and of one context (`delegation.goal_max_bytes`).
+    pub goal_bytes_max: usize,
+}
+
+/// Who wrote the tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskAuthor {
+    /// A model. The goal gates bind it (TASK-7…9), and a context beside `tasks` does not reach the children (TASK-6).
+    Model,
+    /// A person. A context beside `tasks` is copied into each task that has none.
+    Person,
+}
+
+/// What is wrong with the tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct TaskError {
+    /// The position of the task that is wrong; absent when it is the call as a whole.
+    pub index: Option<usize>,
+    /// What is wrong and what to send instead.
+    pub message: String,
+}
+
+impl std::fmt::Display for TaskError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.index {
+            Some(index) => write!(f, "tasks[{index}]: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Keys of a task.
+const TASK_KEYS: [&str; 2] = ["goal", "context"];
+/// Keys of a task and of a call that will mean something and do not yet.
+const NOT_BUILT: [&str; 4] = ["output_schema", "images", "group", "route"];
+/// Keys that models send out of habit and that decide nothing (TOOL-8…10, TOOL-18).
+const WITHOUT_EFFECT: [&str; 5] = ["background", "max_iterations", "role", "acp_command", "acp_args"];
+
+/// Parses the tasks of `source`: `tasks`, as a list or as a list in JSON text, or one `goal`, each with `context`.
+///
+/// # Errors
+/// [`TaskError`] with the first thing that is wrong.
+pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskError> {
+    let Value::Object(fields) = source else {
+        return Err(whole(format!("expected an object with `tasks`, found {}", kind(source))));
+    };
+    let mut allowed = vec!["tasks"];
+    allowed.extend(TASK_KEYS);
+    check_keys(fields, &allowed, rules).map_err(whole)?;
+    let context = text(fields, "context", rules).map_err(whole)?;
+    let goal = text(fields, "goal", rules).map_err(whole)?;
+    match (listed(fields.get("tasks"))?, goal) {
+        (Some(_), Some(_)) => {
+            Err(whole("send either `goal` for one task or `tasks` for a list, not both; nothing was started"))
+        }
+        (Some(listed), None) => several(&listed, context.as_deref(), rules),
+        (None, Some(goal)) => Ok(vec![Task { goal, context }]),
+        (None, None) => Err(whole(
+            "there is no task: send `tasks`, a list of objects with a `goal` each, such as {\"tasks\": [{\"goal\": \"…\", \"context\": \"…\"}]}",
+        )),
+    }
+}
+
+/// Names those of the call's keys that were understood and had no effect.
+pub(super) fn without_effect(source: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    let beside_tasks = matches!(listed(source.get("tasks")), Ok(Some(_)));
+    if beside_tasks && source.get("context").is_some_and(|context| !is_absent(context)) {
+        names.push("context".to_owned());
+    }
+    let items = source.get("tasks").and_then(Value::as_array).into_iter().flatten();
+    let objects = std::iter::once(source).chain(items).filter_map(Value::as_object);
+    for key in objects.flat_map(Map::keys).filter(|key| WITHOUT_EFFECT.contains(&key.as_str())) {
+        if !names.contains(key) {
+            names.push(key.clone());
+        }
+    }
+    names
+}
+
+/// A list of items and how it was written.
+struct Listed<'a> {
+    items: Cow<'a, [Value]>,
+    written: Written,
+}
+
+#[derive(PartialEq, Eq)]
+enum Written {
+    AsList,
+    AsText,
+}
+
+/// The list in `tasks`; `None` when there is none or it is empty (TASK-1, TASK-2).
+fn listed(tasks: Option<&Value>) -> Result<Option<Listed<'_>>, TaskError> {
+    let listed = match tasks {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Array(items)) => Listed { items: Cow::Borrowed(items), written: Written::AsList },
+        Some(Value::String(text)) => {
+            let items = from_text(text).map_err(whole)?;
+            Listed { items: Cow::Owned(items), written: Written::AsText }
+        }
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => {
+            return Err(whole(format!("`tasks` must be a list, found {}", kind(other))));
+        }
+    };
+    Ok((!listed.items.is_empty()).then_some(listed))
+}
+
+fn from_text(text: &str) -> Result<Vec<Value>, String> {
+    if text.trim().is_empty() {
+        return Err("`tasks` is blank text; send a list of objects with a `goal` each".to_owned());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Array(items)) => Ok(items),
+        Ok(other) => Err(format!("`tasks` must be a list, found text that holds {}", kind(&other))),
+        Err(error) => Err(format!("`tasks` is text that is not valid JSON: {error}; send the list itself")),
+    }
+}
+
+fn several(listed: &Listed<'_>, context: Option<&str>, rules: &TaskRules) -> Result<Vec<Task>, TaskError> {
+    let mut tasks = Vec::with_capacity(listed.items.len());
+    for (index, item) in listed.items.iter().enumerate() {
+        let parsed = one(item, rules).map_err(|message| TaskError { index: Some(index), message })?;
+        tasks.push(parsed);
+    }
+    match rules.author {
+        TaskAuthor::Model if listed.written == Written::AsList => gate::check(&tasks)?,
+        TaskAuthor::Model => {}
+        TaskAuthor::Person => {
+            for task in tasks.iter_mut().filter(|task| task.context.is_none()) {
+                task.context = context.map(str::to_owned);
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+fn one(item: &Value, rules: &TaskRules) -> Result<Task, String> {
+    let Value::Object(fields) = item else {
+        return Err(format!("a task must be an object with a `goal`, found {}", kind(item)));
+    };
+    check_keys(fields, &TASK_KEYS, rules)?;
+    let goal = text(fields, "goal", rules)?;
+    let goal = goal.ok_or("`goal` is missing or blank; say in it what the subagent is to do")?;
+    Ok(Task { goal, context: text(fields, "context", rules)? })
+}
+
+/// A text field; `None` when it is absent, null or blank.
+fn text(fields: &Map<String, Value>, key: &str, rules: &TaskRules) -> Result<Option<String>, String> {
+    match fields.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+        Some(Value::String(text)) if text.len() > rules.goal_bytes_max => Err(format!(
+            "`{key}` has {} bytes and delegation.goal_max_bytes is {}; put the text into a file and name the file",
+            text.len(),
+            rules.goal_bytes_max,
+        )),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(format!("`{key}` must be text, found {}", kind(other))),
+    }
+}
+
+fn check_keys(fields: &Map<String, Value>, allowed: &[&str], rules: &TaskRules) -> Result<(), String> {
+    for (key, value) in fields {
+        let key = key.as_str();
+        let habit = rules.author == TaskAuthor::Model && WITHOUT_EFFECT.contains(&key);
+        if allowed.contains(&key) || habit || (NOT_BUILT.contains(&key) && is_absent(value)) {
+            continue;
+        }
+        if NOT_BUILT.contains(&key) {
+            return Err(format!("`{key}` is not built yet; leave it out and say what you need in the goal"));
+        }
+        return Err(format!("unknown key `{key}`; the keys here are `{}`", allowed.join("`, `")));
+    }
+    Ok(())
+}
+
+/// Whether an optional value says nothing: small models fill every field.
+fn is_absent(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn whole(message: impl Into<String>) -> TaskError {
+    TaskError { index: None, message: message.into() }
+}

@@ -1,0 +1,106 @@
+//! What is counted while a run goes on, and the report that it becomes.
+
+use super::call::Done;
+use legwork_core::message::{Author, Message};
+use legwork_core::outcome::Ending;
+use legwork_core::report::{Cost, Report, TraceItem, Usage};
+use legwork_core::step::Reply;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A final text that models give when they have none (ENTRY-4).
+const GIVE_UP: &str = "(empty)";
+
+/// The counted facts of one run.
+pub(super) struct Tally {
+    model: String,
+    pub(super) model_calls: u32,
+    usage: Usage,
+    cost: Cost,
+    trace: Vec<TraceItem>,
+    /// The text so far of a reply that is not whole.
+    pub(super) unfinished: String,
+    pub(super) failures: Failures,
+}
+
+impl Tally {
+    pub(super) fn new(model: &str) -> Self {
+        Tally {
+            model: model.to_owned(),
+            model_calls: 0,
+            usage: Usage::default(),
+            cost: Cost::Unknown,
+            trace: Vec::new(),
+            unfinished: String::new(),
+            failures: Failures::default(),
+        }
+    }
+
+    /// Counts a whole reply, once (invariant 28).
+    pub(super) fn replied(&mut self, reply: &Reply) {
+        self.unfinished = String::new();
+        self.usage += reply.usage;
+        self.cost = self.cost.plus(reply.cost);
+        if let Some(model) = &reply.model {
+            self.model.clone_from(model);
+        }
+    }
+
+    /// Counts a tool call that has ended.
+    pub(super) fn called(&mut self, done: &Done) {
+        self.trace.push(done.trace.clone());
+        if let Some(failure) = &done.failure {
+            self.failures.note(failure);
+        }
+    }
+
+    /// The last text that the model really wrote: that of the reply which was cut off, or of the last stored one.
+    pub(super) fn last_text(&self, messages: &[Arc<Message>]) -> Option<String> {
+        if !is_blank(&self.unfinished) {
+            return Some(self.unfinished.clone());
+        }
+        let replies = messages.iter().rev().filter(|message| message.author == Author::Assistant);
+        replies.map(|message| message.plain_text()).find(|text| !is_blank(text))
+    }
+
+    /// The report of a run that ended like this.
+    pub(super) fn into_report(self, ending: Ending) -> Report {
+        Report {
+            model: Some(self.model),
+            model_calls: self.model_calls,
+            usage: self.usage,
+            cost: self.cost,
+            tool_trace: self.trace,
+            ..Report::bare(ending)
+        }
+    }
+}
+
+/// Whether a text says nothing.
+pub(super) fn is_blank(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text == GIVE_UP
+}
+
+/// Calls that fail in the same way reply after reply: a model that repeats them goes round in a circle (K23).
+#[derive(Default)]
+pub(super) struct Failures {
+    /// Failures of the replies before, and in how many replies in a row each of them came.
+    earlier: HashMap<String, u32>,
+    /// Failures of the reply at hand; one that comes twice in a reply counts once.
+    current: HashMap<String, u32>,
+}
+
+impl Failures {
+    fn note(&mut self, failure: &str) {
+        let times = self.earlier.get(failure).copied().unwrap_or(0) + 1;
+        self.current.insert(failure.to_owned(), times);
+    }
+
+    /// Closes a reply, and names a failure that has now come `times_max` times in a row.
+    pub(super) fn end_of_reply(&mut self, times_max: u32) -> Option<String> {
+        self.earlier = std::mem::take(&mut self.current);
+        let repeated = self.earlier.iter().find(|(_, times)| **times >= times_max)?;
+        Some(repeated.0.clone())
+    }
+}

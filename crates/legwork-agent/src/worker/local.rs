@@ -1,0 +1,79 @@
+//! The worker for legwork's own agent loop: one assignment, one agent, one report.
+//!
+//! It holds what all children share. It does not know the engine, and keeps nothing of a child after its report.
+
+use super::setting_up::{self, Ready};
+use super::shared_prompt::SharedPrompt;
+use super::source::ModelSource;
+use super::sweeper::Sweeper;
+use crate::journal::Journal;
+use crate::tools::Toolbox;
+use crate::turn::{self, TurnLimits};
+use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::ports::{Assignment, Line, Pending, Steps, Worker};
+use legwork_core::pulse::LineEvent;
+use legwork_core::report::Report;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a worker works with.
+pub struct WorkerParts {
+    /// Where journals go.
+    pub store: Arc<dyn Steps>,
+    /// Where models come from.
+    pub models: Arc<dyn ModelSource>,
+    /// All tools; each child sees those that its rights allow.
+    pub toolbox: Arc<Toolbox>,
+    /// The limits of every run.
+    pub limits: TurnLimits,
+    /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
+    /// switched off.
+    pub depth_max: u32,
+    /// The folder for outputs that are too long.
+    pub spill: PathBuf,
+}
+
+/// Runs children with legwork's own agent loop.
+pub struct LocalWorker {
+    shared: Arc<Shared>,
+}
+
+/// What the children of one process share.
+pub(super) struct Shared {
+    pub(super) parts: WorkerParts,
+    pub(super) prompt: SharedPrompt,
+}
+
+impl LocalWorker {
+    /// A worker with these parts.
+    pub fn new(parts: WorkerParts) -> Self {
+        LocalWorker { shared: Arc::new(Shared { parts, prompt: SharedPrompt::default() }) }
+    }
+}
+
+impl Worker for LocalWorker {
+    fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            match setting_up::ready(&shared, assignment, Arc::clone(&line)).await {
+                Ok(ready) => carry_out(&shared, ready).await,
+                Err(problem) => not_set_up(&*line, problem),
+            }
+        })
+    }
+}
+
+async fn carry_out(shared: &Shared, ready: Ready) -> Report {
+    let Ready { agent, opening } = ready;
+    let store = Arc::clone(&shared.parts.store);
+    let mut journal = Journal::fresh(store, agent.site.actor.clone(), agent.site.fence.clone());
+    let sweeper = Sweeper::new(agent.site.actor.clone());
+    let report = turn::run(&agent, &mut journal, opening).await;
+    sweeper.sweep(&*agent.site.line).await;
+    report
+}
+
+fn not_set_up(line: &dyn Line, problem: String) -> Report {
+    line.tell(LineEvent::Note(format!("not started: {problem}")));
+    Report { error: Some(problem), ..Report::bare(Ending::Failed(FailureKind::Setup)) }
+}

@@ -1,0 +1,11 @@
+//! The worker: carries out the assignments of the engine's runner, each with an agent of its own.
+
+mod local;
+mod parking;
+mod setting_up;
+mod shared_prompt;
+mod source;
+mod sweeper;
+
+pub use local::{LocalWorker, WorkerParts};
+pub use source::ModelSource;

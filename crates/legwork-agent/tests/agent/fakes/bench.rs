@@ -1,0 +1,92 @@
+//! One agent on the bench: a turn with everything it needs.
+
+use super::line::FakeLine;
+use super::model::FakeModel;
+use super::steps::FakeSteps;
+use legwork_agent::journal::Journal;
+use legwork_agent::models::Model;
+use legwork_agent::tools::{Site, Tool, Toolbox};
+use legwork_agent::turn::{self, Agent, TurnLimits};
+use legwork_core::batch::{Lineage, Rights, Route, Setting};
+use legwork_core::budget::Allowance;
+use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
+use legwork_core::message::{Author, Message};
+use legwork_core::ports::{Line, Steps};
+use legwork_core::report::Report;
+use legwork_core::step::{Actor, Fence};
+use std::sync::Arc;
+
+pub struct Bench {
+    pub model: Arc<FakeModel>,
+    pub line: Arc<FakeLine>,
+    pub steps: Arc<FakeSteps>,
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub rights: Rights,
+    pub steps_max: u32,
+    pub limits: TurnLimits,
+}
+
+impl Bench {
+    pub fn new(model: Arc<FakeModel>, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let rights = Rights { tools: tools.iter().map(|tool| tool.spec().name).collect() };
+        let limits = TurnLimits { spawns_per_reply_max: 2, ..TurnLimits::default() };
+        Bench { model, line: FakeLine::new(), steps: FakeSteps::new(), tools, rights, steps_max: 50, limits }
+    }
+
+    pub fn actor() -> Actor {
+        Actor::Child(ChildId::from_bits(0, 7))
+    }
+
+    pub fn fence() -> Fence {
+        Fence { owner: OwnerId::from_bits(1), epoch: Epoch(1) }
+    }
+
+    pub fn site(&self) -> Site {
+        let setting = Setting {
+            folder: "/".to_owned(),
+            route: route(),
+            rights: self.rights.clone(),
+            allowance: allowance(self.steps_max),
+        };
+        Site {
+            actor: Self::actor(),
+            lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 0 },
+            fence: Self::fence(),
+            setting,
+            spill: "/nowhere".into(),
+            line: Arc::clone(&self.line) as Arc<dyn Line>,
+        }
+    }
+
+    pub async fn run(&self) -> Report {
+        let toolbox = Arc::new(Toolbox::new(self.tools.clone()));
+        let agent = Agent {
+            model: Arc::clone(&self.model) as Arc<dyn Model>,
+            offered: toolbox.specs(&self.rights),
+            toolbox,
+            site: Arc::new(self.site()),
+            limits: self.limits,
+        };
+        let store = Arc::clone(&self.steps) as Arc<dyn Steps>;
+        let mut journal = Journal::fresh(store, Self::actor(), Self::fence());
+        let opening = [Message::text(Author::System, "sys"), Message::text(Author::User, "goal")];
+        turn::run(&agent, &mut journal, opening.into_iter().map(Arc::new).collect()).await
+    }
+}
+
+pub fn route() -> Route {
+    Route {
+        model: "fake/model".to_owned(),
+        base_url: None,
+        api_mode: "chat_completions".to_owned(),
+        key_source: None,
+    }
+}
+
+pub fn rights(names: &[&str]) -> Rights {
+    Rights { tools: names.iter().map(|name| (*name).to_owned()).collect() }
+}
+
+pub fn allowance(steps_max: u32) -> Allowance {
+    Allowance { steps_max }
+}

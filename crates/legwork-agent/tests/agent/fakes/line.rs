@@ -1,0 +1,71 @@
+//! A line that remembers what was told, and from which a test stops the run.
+
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Line, Pending, StopNotice};
+use legwork_core::pulse::LineEvent;
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+
+pub struct FakeLine {
+    events: Mutex<Vec<LineEvent>>,
+    stop: watch::Sender<bool>,
+}
+
+impl FakeLine {
+    pub fn new() -> Arc<Self> {
+        Arc::new(FakeLine { events: Mutex::default(), stop: watch::channel(false).0 })
+    }
+
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    pub fn events(&self) -> Vec<LineEvent> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// What was told, each event as a short word.
+    pub fn words(&self) -> Vec<String> {
+        self.events().iter().map(word).collect()
+    }
+}
+
+fn word(event: &LineEvent) -> String {
+    match event {
+        LineEvent::ModelCalled => "asked".to_owned(),
+        LineEvent::Text(text) => format!("text {text}"),
+        LineEvent::Thinking(text) => format!("thinking {text}"),
+        LineEvent::Replied { usage, .. } => format!("replied {}/{}", usage.input, usage.output),
+        LineEvent::Retrying { .. } => "retrying".to_owned(),
+        LineEvent::ToolStarted { tool, arguments } => format!("started {tool} {arguments}"),
+        LineEvent::ToolMoved => "moved".to_owned(),
+        LineEvent::ToolEnded { tool, result, is_error, .. } => format!("ended {tool} {result} {is_error}"),
+        LineEvent::Note(note) => note.clone(),
+    }
+}
+
+const NOTICE: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Ask };
+
+impl Line for FakeLine {
+    fn tell(&self, event: LineEvent) {
+        self.events.lock().unwrap().push(event);
+    }
+
+    fn stopped(&self) -> Pending<'_, StopNotice> {
+        let mut stop = self.stop.subscribe();
+        Box::pin(async move {
+            stop.wait_for(|stop| *stop).await.expect("the line outlives whoever listens to it");
+            NOTICE
+        })
+    }
+
+    fn park(&self) -> Pending<'_, ()> {
+        self.tell(LineEvent::Note("parked".to_owned()));
+        Box::pin(async {})
+    }
+
+    fn unpark(&self) -> Pending<'_, Result<(), StopNotice>> {
+        self.tell(LineEvent::Note("unparked".to_owned()));
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,96 @@
+//! A journal store that keeps every commit, and refuses them from a given one on.
+
+use legwork_core::ids::ClaimId;
+use legwork_core::ports::{Pending, Steps, StoreError, WriteSteps};
+use legwork_core::step::{Action, Actor, Product, StepChange, StepRecord, StepState};
+use std::sync::{Arc, Mutex};
+
+pub struct FakeSteps {
+    commits: Mutex<Vec<WriteSteps>>,
+    refused_from: usize,
+}
+
+impl FakeSteps {
+    pub fn new() -> Arc<Self> {
+        Self::refusing_from(usize::MAX)
+    }
+
+    /// Refuses the commit of that number, counted from 0, and all after it.
+    pub fn refusing_from(refused_from: usize) -> Arc<Self> {
+        Arc::new(FakeSteps { commits: Mutex::default(), refused_from })
+    }
+
+    pub fn commits(&self) -> usize {
+        self.commits.lock().unwrap().len()
+    }
+
+    pub fn acknowledged(&self) -> Vec<Vec<ClaimId>> {
+        self.commits.lock().unwrap().iter().map(|write| write.acknowledge.clone()).collect()
+    }
+
+    /// Every commit as one line.
+    pub fn journal(&self) -> Vec<String> {
+        let commits = self.commits.lock().unwrap();
+        let line = |write: &WriteSteps| write.changes.iter().map(word).collect::<Vec<_>>().join(", ");
+        commits.iter().map(line).collect()
+    }
+}
+
+fn word(change: &StepChange) -> String {
+    match change {
+        StepChange::Intend { seq, action } => match action {
+            Action::Open => format!("{seq} open"),
+            Action::Model => format!("{seq} model"),
+            Action::Tool { call, read_only } => {
+                let kind = if *read_only { "look" } else { "change" };
+                format!("{seq} {kind} {}({})", call.name, call.id)
+            }
+        },
+        StepChange::Finish { seq, product } => match product {
+            Product::Opened(messages) => {
+                let texts: Vec<String> = messages.iter().map(|message| message.plain_text()).collect();
+                format!("{seq}={}", texts.join("|"))
+            }
+            Product::Reply(reply) => {
+                let calls: String = reply.message.calls().map(|call| format!("+{}", call.id)).collect();
+                format!("{seq}={}{calls}", reply.message.plain_text())
+            }
+            Product::Output(result) => format!("{seq}={}:{}", result.call_id, result.content),
+        },
+        StepChange::Fail { seq, error } => format!("{seq} failed {error}"),
+    }
+}
+
+impl Steps for FakeSteps {
+    fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>> {
+        let mut commits = self.commits.lock().unwrap();
+        if commits.len() >= self.refused_from {
+            return Box::pin(async { Err(StoreError::Fenced("somebody else took over".to_owned())) });
+        }
+        commits.push(write);
+        drop(commits);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The rows that the commits amount to; it panics where a store would refuse.
+    fn steps(&self, _: &Actor) -> Pending<'_, Result<Vec<StepRecord>, StoreError>> {
+        let mut rows: Vec<StepRecord> = Vec::new();
+        for change in self.commits.lock().unwrap().iter().flat_map(|write| write.changes.clone()) {
+            match change {
+                StepChange::Intend { seq, action } => {
+                    assert_eq!(seq as usize, rows.len(), "steps have no gaps");
+                    rows.push(StepRecord { seq, action, state: StepState::Intended });
+                }
+                StepChange::Finish { seq, product } => end(&mut rows, seq, StepState::Done(product)),
+                StepChange::Fail { seq, error } => end(&mut rows, seq, StepState::Failed(error)),
+            }
+        }
+        Box::pin(async move { Ok(rows) })
+    }
+}
+
+fn end(rows: &mut [StepRecord], seq: u32, state: StepState) {
+    let row = &mut rows[seq as usize];
+    assert_eq!(row.state, StepState::Intended, "a step ends once");
+    row.state = state;
+}

@@ -1,0 +1,12 @@
+//! The agent at its ports: turn loop, journal, delegation, worker and session against fakes of model, tools, line and
+//! engine. Nothing here waits for time to pass.
+
+mod delegate_calls;
+mod delegate_results;
+mod fakes;
+mod session;
+mod turn_ends;
+mod turn_journal;
+mod turn_stops;
+mod turn_tools;
+mod worker;

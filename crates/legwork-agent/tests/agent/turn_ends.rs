@@ -1,0 +1,128 @@
+//! The ways in which a turn ends, and what its report says.
+
+use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
+use legwork_agent::models::ReplyPart;
+use legwork_core::outcome::{Ending, FailureKind, Limit};
+use legwork_core::report::{Cost, FailureReason, Report, Usage};
+use serde_json::json;
+
+fn look() -> Say {
+    Say::Calls("I look.", vec![call("a", "look", json!({}))])
+}
+
+fn bench(script: impl IntoIterator<Item = Say>) -> Bench {
+    Bench::new(FakeModel::new(script), vec![FakeTool::look("look", "blue")])
+}
+
+fn ended(report: &Report) -> (Ending, Option<&str>) {
+    (report.ending, report.answer.as_deref())
+}
+
+#[tokio::test]
+async fn k20_an_answer_is_an_answer_whatever_it_says() {
+    let report = bench([Say::Text("HTTP 401: token expired")]).run().await;
+    assert_eq!(ended(&report), (Ending::Answered, Some("HTTP 401: token expired")));
+    assert_eq!((report.error, report.failure_reason), (None, None));
+}
+
+#[tokio::test]
+async fn inv_28_usage_and_cost_are_counted_once_a_response() {
+    let report = bench([look(), Say::Text("blue")]).run().await;
+    assert_eq!(report.usage, Usage { input: 20, output: 4, cached: 8, reasoning: 2 });
+    assert_eq!((report.cost, report.model_calls), (Cost::MicroUsd(14), 2));
+    assert_eq!(report.model.as_deref(), Some("fake-model-1"));
+}
+
+#[tokio::test]
+async fn entry_04_a_blank_answer_is_a_failure() {
+    for blank in ["", "  \n", "(empty)"] {
+        let bench = bench([look(), Say::Text(blank)]);
+        let report = bench.run().await;
+        assert_eq!(ended(&report), (Ending::Failed(FailureKind::EmptyAnswer), Some("I look.")), "{blank:?}");
+        assert!(report.error.is_some());
+    }
+}
+
+#[tokio::test]
+async fn entry_05_the_step_limit_keeps_the_last_text_and_begins_no_further_call() {
+    let mut bench = bench([look(), look()]);
+    bench.steps_max = 2;
+    let report = bench.run().await;
+    assert_eq!(ended(&report), (Ending::CutShort(Limit::Steps), Some("I look.")));
+    assert!(report.error.as_deref().is_some_and(|error| error.contains("2 model calls")), "{report:?}");
+    assert_eq!(bench.steps.journal().last().map(String::as_str), Some("4=a:blue"));
+}
+
+#[tokio::test]
+async fn k20_a_providers_failure_keeps_its_words_and_its_class() {
+    let error = failure(FailureReason::Auth, "401 Unauthorized: invalid key");
+    let bench = bench([look(), Say::Fail("", error)]);
+    let report = bench.run().await;
+    assert_eq!(ended(&report), (Ending::Failed(FailureKind::Model), Some("I look.")));
+    assert_eq!(report.error.as_deref(), Some("401 Unauthorized: invalid key"));
+    assert_eq!((report.failure_reason, report.model_calls), (Some(FailureReason::Auth), 2));
+    assert_eq!(
+        bench.steps.journal().last().map(String::as_str),
+        Some("3 failed 401 Unauthorized: invalid key")
+    );
+}
+
+#[tokio::test]
+async fn k20_a_cut_in_mid_text_keeps_the_partial_text() {
+    let error = failure(FailureReason::Network, "connection reset");
+    let report = bench([Say::Fail("It is bl", error)]).run().await;
+    assert_eq!(ended(&report), (Ending::Failed(FailureKind::Model), Some("It is bl")));
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_an_end_is_a_failure() {
+    let report = bench([Say::Parts(vec![Ok(ReplyPart::Text("It is".to_owned()))])]).run().await;
+    assert_eq!(ended(&report), (Ending::Failed(FailureKind::Model), Some("It is")));
+    assert_eq!(report.failure_reason, Some(FailureReason::Network));
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_07_a_model_that_falls_silent_is_given_up() {
+    let (mark, is_dropped) = Dropped::new();
+    let report = bench([Say::Hang("It is", mark)]).run().await;
+    assert_eq!(ended(&report), (Ending::Failed(FailureKind::Model), Some("It is")));
+    assert_eq!(report.failure_reason, Some(FailureReason::Timeout));
+    assert!(report.error.is_some_and(|error| error.contains("600 seconds")) && is_dropped());
+}
+
+#[tokio::test]
+async fn what_happens_is_told_on_the_line_in_order() {
+    let bench = bench([look(), Say::Text("blue")]);
+    bench.run().await;
+    assert_eq!(
+        bench.line.words(),
+        [
+            "asked",
+            "text I look.",
+            "replied 10/2",
+            "started look {}",
+            "ended look blue false",
+            "asked",
+            "text blue",
+            "replied 10/2",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_pieces_of_a_reply_are_told_together() {
+    let text = |text: &str| Ok(ReplyPart::Text(text.to_owned()));
+    let thinking = |text: &str| Ok(ReplyPart::Thinking(text.to_owned()));
+    let parts = vec![
+        thinking("hm"),
+        thinking(", "),
+        thinking("so"),
+        text("It"),
+        text(" is"),
+        text(" blue."),
+        Err(failure(FailureReason::Network, "reset")),
+    ];
+    let bench = bench([Say::Parts(parts)]);
+    bench.run().await;
+    assert_eq!(bench.line.words(), ["asked", "thinking hm", "thinking , so", "text It is blue."]);
+}

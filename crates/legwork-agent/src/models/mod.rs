@@ -10,10 +10,14 @@ mod link;
 mod openai_chat;
 mod port;
 mod reply;
+mod retry;
 mod retry_after;
+mod scripted;
 mod unicode;
 
 pub use http::{Proxies, SharedHttp};
 pub use key::ApiKey;
 pub use openai_chat::{CallLimits, OpenAiChat, OpenAiChatOptions, RouteError};
 pub use port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};
+pub use retry::{Heard, HeardStream, RetryPolicy, Retrying, ask};
+pub use scripted::{Script, ScriptError, Scripted};

@@ -1,0 +1,192 @@
+//! Asks a model again after a failure that may pass: how often, after which pause, and when it is no longer allowed.
+//!
+//! It asks again only as long as nothing of a reply was seen, because a reply must not be shown twice. It knows one call;
+//! a pause that all calls of an account share is not its business.
+
+use super::port::{Model, ModelError, ModelRequest, ReplyPart, ReplyStream};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::stream::{self, Stream, StreamExt};
+use legwork_core::step::Reply;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How failures that may pass are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How often a model is asked at most, the first time included.
+    pub attempts_max: u32,
+    /// The first pause; each later one is twice as long. Up to as much again is added at random, so that calls that
+    /// failed together do not come back together.
+    pub pause_min: Duration,
+    /// Where the pauses stop growing.
+    pub pause_max: Duration,
+    /// The longest wait that a provider may ask for; beyond it the call fails at once and says so.
+    pub wait_max: Duration,
+}
+
+impl Default for RetryPolicy {
+    /// Six attempts within 31 to 62 s of pauses, and waits of at most two minutes.
+    fn default() -> Self {
+        RetryPolicy {
+            attempts_max: 6,
+            pause_min: Duration::from_secs(1),
+            pause_max: Duration::from_secs(30),
+            wait_max: Duration::from_secs(120),
+        }
+    }
+}
+
+/// What is heard of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// A piece of visible text.
+    Text(String),
+    /// A piece of reasoning.
+    Thinking(String),
+    /// An attempt failed; the next one follows after the pause.
+    Retrying(Retrying),
+    /// The whole reply; always last.
+    Done(Box<Reply>),
+}
+
+/// An attempt that failed and will be repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retrying {
+    /// What went wrong.
+    pub error: ModelError,
+    /// The number of the attempt that failed, from 1.
+    pub attempt: u32,
+    /// How many there are at most.
+    pub attempts_max: u32,
+    /// How long it is until the next one.
+    pub pause: Duration,
+}
+
+/// What is heard of a call, in order.
+pub type HeardStream = Pin<Box<dyn Stream<Item = Result<Heard, ModelError>> + Send>>;
+
+/// Asks the model, again where the policy allows it. `seed` decides the random part of the pauses.
+///
+/// The stream ends after [`Heard::Done`] or the first error, which is the last attempt's. Nothing is sent before it is
+/// polled; dropping it cancels the request or the pause.
+pub fn ask(model: Arc<dyn Model>, request: ModelRequest, policy: RetryPolicy, seed: u64) -> HeardStream {
+    let pauses = ExponentialBuilder::new()
+        .with_min_delay(policy.pause_min)
+        .with_max_delay(policy.pause_max)
+        .without_max_times()
+        .with_jitter()
+        .with_jitter_seed(seed)
+        .build();
+    let asking = Asking { model, request, policy, pauses: Box::new(pauses), attempt: 0, state: State::Due };
+    Box::pin(stream::unfold(
+        asking,
+        |mut asking| async move { asking.next().await.map(|heard| (heard, asking)) },
+    ))
+}
+
+struct Asking {
+    model: Arc<dyn Model>,
+    request: ModelRequest,
+    policy: RetryPolicy,
+    pauses: Box<dyn Iterator<Item = Duration> + Send>,
+    attempt: u32,
+    state: State,
+}
+
+enum State {
+    /// The next attempt begins now.
+    Due,
+    /// It begins at that instant.
+    Pausing(Instant),
+    /// Nothing of a reply was seen yet.
+    Waiting(ReplyStream),
+    /// Something was seen; there is no second attempt any more.
+    Hearing(ReplyStream),
+    Ended,
+}
+
+impl Asking {
+    async fn next(&mut self) -> Option<Result<Heard, ModelError>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::Due => {
+                    self.attempt += 1;
+                    self.state = State::Waiting(self.model.respond(self.request.clone()));
+                }
+                State::Pausing(until) => {
+                    sleep_until(until).await;
+                    self.state = State::Due;
+                }
+                State::Waiting(mut stream) => {
+                    let part = stream.next().await;
+                    return Some(self.first(part, stream));
+                }
+                State::Hearing(mut stream) => {
+                    let part = stream.next().await?;
+                    return Some(part.map(|part| self.heard(part, stream)));
+                }
+                State::Ended => return None,
+            }
+        }
+    }
+
+    /// What an attempt brought first decides whether there may be another one.
+    fn first(
+        &mut self,
+        part: Option<Result<ReplyPart, ModelError>>,
+        stream: ReplyStream,
+    ) -> Result<Heard, ModelError> {
+        match part.unwrap_or_else(|| Err(silent_end())) {
+            Ok(part) => Ok(self.heard(part, stream)),
+            Err(error) => self.again(error).map(Heard::Retrying),
+        }
+    }
+
+    fn heard(&mut self, part: ReplyPart, stream: ReplyStream) -> Heard {
+        let heard = match part {
+            ReplyPart::Text(text) => Heard::Text(text),
+            ReplyPart::Thinking(text) => Heard::Thinking(text),
+            ReplyPart::Done(reply) => return Heard::Done(reply),
+        };
+        self.state = State::Hearing(stream);
+        heard
+    }
+
+    /// Plans the next attempt, or gives the error back with the reason why there is none.
+    fn again(&mut self, error: ModelError) -> Result<Retrying, ModelError> {
+        if !error.retryable {
+            return Err(error);
+        }
+        let RetryPolicy { attempts_max, wait_max, .. } = self.policy;
+        if self.attempt >= attempts_max {
+            return Err(ending(error, &format!("given up after {} attempts", self.attempt)));
+        }
+        if let Some(asked) = error.retry_after.filter(|asked| *asked > wait_max) {
+            let (asked, limit) = (asked.as_secs_f64(), wait_max.as_secs_f64());
+            return Err(ending(
+                error,
+                &format!("the provider asks to wait {asked} s, more than the limit of {limit} s"),
+            ));
+        }
+        let pause = self.pause(error.retry_after);
+        self.state = State::Pausing(Instant::now() + pause);
+        Ok(Retrying { error, attempt: self.attempt, attempts_max, pause })
+    }
+
+    /// Never less than the provider asked for; the random part of ours spreads those that were asked for the same.
+    fn pause(&mut self, asked: Option<Duration>) -> Duration {
+        let ours = self.pauses.next().unwrap_or(self.policy.pause_max);
+        asked.map_or(ours, |asked| asked + ours / 4)
+    }
+}
+
+fn ending(error: ModelError, why: &str) -> ModelError {
+    ModelError { message: format!("{} ({why})", error.message), ..error }
+}
+
+/// A model that ends its stream without a word breaks its promise; asking it again is harmless.
+fn silent_end() -> ModelError {
+    super::errors::plain(legwork_core::report::FailureReason::ServerError, "the model ended without a reply")
+}

@@ -1,0 +1,196 @@
+//! When a model is asked again: only before anything was seen, after growing pauses, within every limit.
+
+use futures::StreamExt;
+use futures::stream;
+use legwork_agent::models::{
+    Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, RetryPolicy,
+    Retrying, ask,
+};
+use legwork_core::message::{Author, Message};
+use legwork_core::report::{Cost, FailureReason, Usage};
+use legwork_core::step::Reply;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+type Part = Result<ReplyPart, ModelError>;
+
+/// A model whose attempts were written down; it notes when each of them began.
+struct Attempts {
+    planned: Mutex<VecDeque<Vec<Part>>>,
+    begun: Mutex<Vec<Instant>>,
+}
+
+impl Attempts {
+    fn new(planned: impl IntoIterator<Item = Vec<Part>>) -> Arc<Self> {
+        Arc::new(Attempts { planned: Mutex::new(planned.into_iter().collect()), begun: Mutex::default() })
+    }
+
+    fn count(&self) -> usize {
+        self.begun.lock().expect("no panic under the lock").len()
+    }
+
+    /// The pauses between the attempts.
+    fn gaps(&self) -> Vec<Duration> {
+        let begun = self.begun.lock().expect("no panic under the lock");
+        begun.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+}
+
+impl Model for Attempts {
+    fn facts(&self) -> ModelFacts {
+        ModelFacts { name: "test/attempts".into(), window: None }
+    }
+
+    fn respond(&self, _request: ModelRequest) -> ReplyStream {
+        self.begun.lock().expect("no panic under the lock").push(Instant::now());
+        let parts = self.planned.lock().expect("no panic under the lock").pop_front();
+        Box::pin(stream::iter(parts.expect("no more attempts than planned")))
+    }
+}
+
+fn error(reason: FailureReason, retryable: bool) -> ModelError {
+    ModelError { reason, message: "HTTP 500: oh".into(), retryable, retry_after: None }
+}
+
+fn passing() -> Vec<Part> {
+    vec![Err(error(FailureReason::ServerError, true))]
+}
+
+fn asked_to_wait(seconds: u64) -> Vec<Part> {
+    let retry_after = Some(Duration::from_secs(seconds));
+    vec![Err(ModelError { retry_after, ..error(FailureReason::RateLimit, true) })]
+}
+
+fn good() -> Vec<Part> {
+    let message = Message::text(Author::Assistant, "ok");
+    let reply = Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None };
+    vec![Ok(ReplyPart::Text("ok".into())), Ok(ReplyPart::Done(Box::new(reply)))]
+}
+
+fn listen(model: &Arc<Attempts>, policy: RetryPolicy, seed: u64) -> HeardStream {
+    let request = ModelRequest { messages: Vec::new(), tools: Arc::from([]) };
+    ask(Arc::clone(model) as Arc<dyn Model>, request, policy, seed)
+}
+
+async fn heard(model: &Arc<Attempts>) -> Vec<Result<Heard, ModelError>> {
+    listen(model, RetryPolicy::default(), 7).collect().await
+}
+
+fn retries(heard: &[Result<Heard, ModelError>]) -> Vec<&Retrying> {
+    let retry = |heard: &'_ Result<Heard, ModelError>| matches!(heard, Ok(Heard::Retrying(_)));
+    heard
+        .iter()
+        .filter(|heard| retry(heard))
+        .map(|heard| match heard {
+            Ok(Heard::Retrying(retrying)) => retrying,
+            Ok(Heard::Text(_) | Heard::Thinking(_) | Heard::Done(_)) | Err(_) => {
+                unreachable!("it was filtered")
+            }
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_failures_that_pass_are_outlived_after_growing_pauses() {
+    let model = Attempts::new([passing(), passing(), passing(), good()]);
+    let heard = heard(&model).await;
+    assert!(matches!(heard.last(), Some(Ok(Heard::Done(_)))), "{heard:?}");
+    let gaps = model.gaps();
+    assert_eq!(gaps.len(), 3);
+    for (gap, floor) in gaps.iter().zip([1, 2, 4]) {
+        let floor = Duration::from_secs(floor);
+        assert!(*gap >= floor && *gap <= 2 * floor + Duration::from_millis(2), "{gaps:?}");
+    }
+    let told: Vec<_> =
+        retries(&heard).iter().map(|retrying| (retrying.attempt, retrying.attempts_max)).collect();
+    assert_eq!(told, [(1, 6), (2, 6), (3, 6)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pause_that_is_told_is_the_pause_that_is_made() {
+    let model = Attempts::new([passing(), good()]);
+    let heard = heard(&model).await;
+    let (told, made) = (retries(&heard)[0].pause, model.gaps()[0]);
+    assert!(made >= told && made < told + Duration::from_millis(2), "told {told:?}, made {made:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_seed_makes_other_pauses() {
+    let mut gaps = Vec::new();
+    for seed in [1, 2, 1] {
+        let model = Attempts::new([passing(), good()]);
+        let _heard: Vec<_> = listen(&model, RetryPolicy::default(), seed).collect().await;
+        gaps.push(model.gaps()[0]);
+    }
+    assert_eq!(gaps[0], gaps[2]);
+    assert_ne!(gaps[0], gaps[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_the_wait_that_the_provider_asks_for_is_kept() {
+    let model = Attempts::new([asked_to_wait(100), good()]);
+    heard(&model).await;
+    assert!(model.gaps()[0] >= Duration::from_secs(100), "{:?}", model.gaps());
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_a_wait_beyond_the_limit_is_not_slept_through_in_silence() {
+    let model = Attempts::new([asked_to_wait(86_400)]);
+    let before = Instant::now();
+    let heard = heard(&model).await;
+    let [Err(error)] = heard.as_slice() else { panic!("one error: {heard:?}") };
+    assert!(error.message.contains("86400 s, more than the limit of 120 s"), "{error:?}");
+    assert_eq!(error.reason, FailureReason::RateLimit);
+    assert!(before.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_what_cannot_pass_is_asked_once() {
+    for reason in [FailureReason::Auth, FailureReason::BadRequest, FailureReason::Billing] {
+        let model = Attempts::new([vec![Err(error(reason, false))]]);
+        let heard = heard(&model).await;
+        assert_eq!(heard, [Err(error(reason, false))]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_end_at_their_limit_with_the_last_error() {
+    let model = Attempts::new([passing(), passing(), passing()]);
+    let policy = RetryPolicy { attempts_max: 3, ..RetryPolicy::default() };
+    let heard: Vec<_> = listen(&model, policy, 7).collect().await;
+    assert_eq!(model.count(), 3);
+    let Some(Err(error)) = heard.last() else { panic!("an error: {heard:?}") };
+    assert_eq!(error.message, "HTTP 500: oh (given up after 3 attempts)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_nothing_is_said_twice_a_failure_after_the_first_word_is_final() {
+    for first in [ReplyPart::Text("half".into()), ReplyPart::Thinking("hm".into())] {
+        let cut = error(FailureReason::Network, true);
+        let model = Attempts::new([vec![Ok(first), Err(cut.clone())]]);
+        let heard = heard(&model).await;
+        assert_eq!(heard.len(), 2);
+        assert_eq!(heard[1], Err(cut));
+        assert_eq!(model.count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_without_a_word_is_asked_again() {
+    let model = Attempts::new([vec![], good()]);
+    let heard = heard(&model).await;
+    assert_eq!(retries(&heard)[0].error.message, "the model ended without a reply");
+    assert_eq!(model.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_is_heard_part_by_part_and_nothing_follows_it() {
+    let model = Attempts::new([good()]);
+    let mut stream = listen(&model, RetryPolicy::default(), 7);
+    assert_eq!(model.count(), 0, "nothing is asked before the stream is polled");
+    assert_eq!(stream.next().await, Some(Ok(Heard::Text("ok".into()))));
+    assert!(matches!(stream.next().await, Some(Ok(Heard::Done(_)))));
+    assert_eq!(stream.next().await, None);
+}

@@ -10,8 +10,9 @@ mod trace;
 
 use crate::excerpt::head_of;
 use crate::journal::{Journal, Next, Outputs};
-use crate::models::{Model, ModelError, ModelRequest, ToolSpec};
+use crate::models::{Model, ModelError, ModelRequest, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
+use ask::Call;
 use call::{Batch, Done, Prepared};
 use futures::stream::{self, StreamExt};
 use legwork_core::message::{Author, Message, Part};
@@ -42,6 +43,8 @@ pub struct TurnLimits {
     pub same_failure_max: u32,
     /// Bytes of one tool result; tools keep smaller limits of their own.
     pub result_bytes_max: usize,
+    /// How a model's passing failures are met.
+    pub retry: RetryPolicy,
     /// How long a model may send nothing at all; adapters keep smaller limits of their own.
     pub silence_max: Duration,
 }
@@ -54,6 +57,7 @@ impl Default for TurnLimits {
             spawns_per_reply_max: 10,
             same_failure_max: 3,
             result_bytes_max: 1 << 20,
+            retry: RetryPolicy::default(),
             silence_max: Duration::from_secs(600),
         }
     }
@@ -130,10 +134,11 @@ impl Turn<'_> {
         let agent = self.agent;
         let request = ModelRequest { messages: self.messages.clone(), tools: Arc::clone(&agent.offered) };
         self.tally.model_calls += 1;
+        let call = Call { request, number: self.tally.model_calls };
         let answered = tokio::select! {
             biased;
             _ = &mut *stop => return Err(Way::Stopped),
-            answered = ask::ask(agent, request, &mut self.tally.unfinished) => answered,
+            answered = ask::ask(agent, call, &mut self.tally.unfinished) => answered,
         };
         match answered {
             Ok(reply) => Ok(reply),

@@ -3,12 +3,14 @@
 //! It does not store anything and does not decide what the reply means.
 
 use super::Agent;
-use crate::models::{ModelError, ModelRequest, ReplyPart, ReplyStream};
+use crate::models::{self, Heard, HeardStream, ModelError, ModelRequest, Retrying};
 use futures::StreamExt;
 use legwork_core::ports::Line;
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::FailureReason;
 use legwork_core::step::Reply;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -17,20 +19,32 @@ const TELL_EVERY: Duration = Duration::from_millis(50);
 /// More than this is told at once.
 const TELL_BYTES: usize = 2048;
 
-/// Asks the model. `unfinished` holds the text of the reply for as long as it is not whole.
-pub(super) async fn ask(
-    agent: &Agent,
-    request: ModelRequest,
-    unfinished: &mut String,
-) -> Result<Reply, ModelError> {
+/// One model call of a run.
+pub(super) struct Call {
+    pub(super) request: ModelRequest,
+    /// Which call of the run it is, from 1.
+    pub(super) number: u32,
+}
+
+/// Asks the model, again after failures that pass. `unfinished` holds the text of the reply for as long as it is not
+/// whole.
+pub(super) async fn ask(agent: &Agent, call: Call, unfinished: &mut String) -> Result<Reply, ModelError> {
     unfinished.clear();
     agent.site.line.tell(LineEvent::ModelCalled);
-    let stream = agent.model.respond(request);
+    let seed = seed(agent, call.number);
+    let stream = models::ask(Arc::clone(&agent.model), call.request, agent.limits.retry, seed);
     listen(stream, agent, unfinished).await
 }
 
+/// Spreads the pauses of agents whose calls failed together.
+fn seed(agent: &Agent, number: u32) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (agent.site.actor.as_str(), number).hash(&mut hasher);
+    hasher.finish()
+}
+
 async fn listen(
-    mut stream: ReplyStream,
+    mut stream: HeardStream,
     agent: &Agent,
     unfinished: &mut String,
 ) -> Result<Reply, ModelError> {
@@ -51,15 +65,24 @@ async fn listen(
         };
         silent_at = Instant::now() + silence_max;
         match part {
-            Some(Ok(ReplyPart::Text(text))) => {
+            Some(Ok(Heard::Text(text))) => {
                 unfinished.push_str(&text);
                 teller.take(Kind::Text, &text);
             }
-            Some(Ok(ReplyPart::Thinking(text))) => teller.take(Kind::Thinking, &text),
-            Some(Ok(ReplyPart::Done(reply))) => return Ok(*reply),
+            Some(Ok(Heard::Thinking(text))) => teller.take(Kind::Thinking, &text),
+            Some(Ok(Heard::Retrying(retrying))) => agent.site.line.tell(told(retrying)),
+            Some(Ok(Heard::Done(reply))) => return Ok(*reply),
             Some(Err(error)) => return Err(error),
             None => return Err(cut_off()),
         }
+    }
+}
+
+fn told(retrying: Retrying) -> LineEvent {
+    let Retrying { error, attempt, attempts_max, pause } = retrying;
+    LineEvent::Retrying {
+        error: format!("attempt {attempt} of {attempts_max}: {}", error.message),
+        pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
     }
 }
 

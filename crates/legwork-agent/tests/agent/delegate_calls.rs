@@ -1,1 +1,261 @@
-//! To come.
+//! The arguments of `delegate_task`: what is accepted, what is refused and in which words, and that a refused call has no
+//! effect.
+
+use crate::fakes::{Bench, FakeDelegator, FakeModel, allowance, json_of, rights};
+use legwork_agent::tools::{
+    DelegateOptions, DelegateTool, Invocation, Site, TaskAuthor, TaskRules, Tool, ToolOutput, parse_tasks,
+};
+use legwork_core::batch::{NewBatch, Reach, Task};
+use legwork_core::ids::{CallKey, ChildId};
+use legwork_core::ports::Refusal;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub const OPTIONS: DelegateOptions = DelegateOptions {
+    concurrent_max: 10,
+    depth_max: 1,
+    goal_bytes_max: 200,
+    children_max: None,
+    summary_bytes_max: 24_000,
+    allowance: legwork_core::budget::Allowance { steps_max: 250 },
+};
+
+/// The tool, the engine behind it, and the agent that calls.
+pub struct Door {
+    pub delegator: Arc<FakeDelegator>,
+    pub bench: Bench,
+    tool: DelegateTool,
+}
+
+impl Door {
+    pub async fn new(options: DelegateOptions) -> Self {
+        Self::to(FakeDelegator::new().await, options)
+    }
+
+    pub fn to(delegator: FakeDelegator, options: DelegateOptions) -> Self {
+        let delegator = Arc::new(delegator);
+        let tool = DelegateTool::new(options);
+        tool.connect(Arc::clone(&delegator) as Arc<_>);
+        let mut bench = Bench::new(FakeModel::new([]), vec![]);
+        bench.rights = rights(&["look", "delegate_task"]);
+        Door { delegator, bench, tool }
+    }
+
+    pub async fn call(&self, arguments: Value) -> ToolOutput {
+        self.call_from(self.bench.site(), arguments).await
+    }
+
+    pub async fn call_from(&self, site: Site, arguments: Value) -> ToolOutput {
+        let call_id = format!("call_{}", self.delegator.batches().len());
+        self.tool.call(Invocation { call_id, arguments, site: Arc::new(site) }).await
+    }
+
+    pub fn batch(&self) -> NewBatch {
+        self.delegator.batches().pop().expect("something was dispatched")
+    }
+}
+
+fn task(goal: &str, context: Option<&str>) -> Task {
+    Task { goal: goal.to_owned(), context: context.map(str::to_owned) }
+}
+
+#[tokio::test]
+async fn k23_every_shape_that_means_something_is_understood() {
+    let long = "read the first file";
+    let cases = [
+        (json!({"goal": "a"}), vec![task("a", None)]),
+        (json!({"goal": "a", "context": "c"}), vec![task("a", Some("c"))]),
+        (json!({"goal": "a", "tasks": []}), vec![task("a", None)]),
+        (json!({"goal": "a", "tasks": null}), vec![task("a", None)]),
+        (json!({"goal": "a", "background": "true"}), vec![task("a", None)]),
+        (
+            json!({"goal": "a", "action": " Spawn ", "subagent_id": "", "message": null}),
+            vec![task("a", None)],
+        ),
+        (json!({"goal": "a", "output_schema": null, "images": [], "group": ""}), vec![task("a", None)]),
+        (json!({"tasks": "[{\"goal\":\"a\"},{\"goal\":\"b\"}]"}), vec![task("a", None), task("b", None)]),
+        (json!({"tasks": [{"goal": "a"}]}), vec![task("a", None)]),
+        (
+            json!({"tasks": [{"goal": long, "context": "c"}, {"goal": long, "context": ""}]}),
+            vec![task(long, Some("c")), task(long, None)],
+        ),
+        (
+            json!({"goal": "", "context": "top", "tasks": [{"goal": "a", "role": "leaf"}]}),
+            vec![task("a", None)],
+        ),
+    ];
+    for (arguments, tasks) in cases {
+        let door = Door::new(OPTIONS).await;
+        let output = door.call(arguments.clone()).await;
+        assert!(!output.is_error, "{arguments} gave {}", output.content);
+        assert_eq!(door.batch().tasks, tasks, "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
+    let deep = (0..64).fold(json!(1), |inner, _| json!([inner]));
+    let cases = [
+        (json!({}), "there is no task"),
+        (json!([]), "must be an object"),
+        (json!({"goal": ""}), "there is no task"),
+        (json!({"goal": "  "}), "there is no task"),
+        (json!({"goal": ["a"]}), "`goal` must be text, found a list"),
+        (json!({"goal": 7}), "`goal` must be text, found a number"),
+        (json!({"goal": "a", "context": {}}), "`context` must be text, found an object"),
+        (json!({"tasks": []}), "there is no task"),
+        (json!({"tasks": {}}), "`tasks` must be a list, found an object"),
+        (json!({"tasks": 3}), "`tasks` must be a list, found a number"),
+        (json!({"tasks": " "}), "`tasks` is blank text"),
+        (
+            json!({"tasks": "[{]"}),
+            "`tasks` is text that is not valid JSON: key must be a string at line 1 column 3",
+        ),
+        (json!({"tasks": "{\"goal\":\"a\"}"}), "found text that holds an object"),
+        (
+            json!({"tasks": ["[{\"goal\":\"a\"}]"]}),
+            "tasks[0]: a task must be an object with a `goal`, found text",
+        ),
+        (json!({"tasks": [{}]}), "tasks[0]: `goal` is missing or blank"),
+        (
+            json!({"tasks": [{"goal": "read the first file"}, "b", null]}),
+            "tasks[1]: a task must be an object",
+        ),
+        (
+            json!({"tasks": [{"goal": "read the first file"}, null]}),
+            "tasks[1]: a task must be an object with a `goal`, found null",
+        ),
+        (
+            json!({"tasks": [{"goal": "read the first file"}, {"goal": "\n"}]}),
+            "tasks[1]: `goal` is missing or blank",
+        ),
+        (json!({"tasks": [{"goal": true}]}), "tasks[0]: `goal` must be text, found a truth value"),
+        (json!({"tasks": deep.clone()}), "tasks[0]: a task must be an object"),
+        (json!({"goal": "a", "tasks": [{"goal": "b"}]}), "either `goal` for one task or `tasks`"),
+        (json!({"goal": "a", "toolsets": ["all"]}), "unknown key `toolsets`"),
+        (json!({"goal": "a", "model": "x/y"}), "unknown key `model`"),
+        (
+            json!({"tasks": [{"goal": "a", "priority": 1}]}),
+            "tasks[0]: unknown key `priority`; the keys here are `goal`, `context`",
+        ),
+        (json!({"goal": "a", "output_schema": {"type": "object"}}), "`output_schema` is not built yet"),
+        (json!({"tasks": [{"goal": "a", "images": ["x.png"]}]}), "tasks[0]: `images` is not built yet"),
+        (json!({"tasks": [{"goal": "a", "group": 1}]}), "tasks[0]: `group` is not built yet"),
+        (json!({"goal": "a", "route": "cheap"}), "`route` is not built yet"),
+        (json!({"action": "list"}), "the action `list` is not built yet"),
+        (json!({"action": "STEER", "subagent_id": "sa-0-1", "message": "x"}), "`steer` is not built yet"),
+        (json!({"action": "pause"}), "unknown action `pause`; the actions are spawn, list, steer and stop"),
+        (json!({"action": 5, "goal": "a"}), "unknown action `5`"),
+        (json!({"goal": "a", "message": "hurry"}), "`message` belongs to the actions steer and stop"),
+        (json!({"goal": "x".repeat(201)}), "`goal` has 201 bytes and delegation.goal_max_bytes is 200"),
+        (json!({"goal": "a", "context": "é".repeat(101)}), "`context` has 202 bytes"),
+    ];
+    for (arguments, words) in cases {
+        let door = Door::new(OPTIONS).await;
+        let output = door.call(arguments.clone()).await;
+        assert!(
+            output.is_error && output.content.contains(&words.replace('"', "\\\"")),
+            "{arguments}: {}",
+            output.content
+        );
+        let keys: Vec<String> = json_of(&output).as_object().expect("an object").keys().cloned().collect();
+        assert_eq!(keys, ["error"], "TOOL-12");
+        assert_eq!(door.delegator.batches().len(), 0, "{arguments} had an effect");
+    }
+}
+
+#[tokio::test]
+async fn task_07_to_09_the_gates_bind_lists_of_models_only() {
+    let refused = [
+        json!([{"goal": "todo"}]),
+        json!([{"goal": "Task 2"}]),
+        json!([{"goal": "read <file name> and sum it up"}]),
+        json!([{"goal": "read the first file"}, {"goal": "short"}]),
+    ];
+    for tasks in refused {
+        let door = Door::new(OPTIONS).await;
+        let output = door.call(json!({"tasks": tasks.clone()})).await;
+        assert!(output.is_error && output.content.contains("tasks["), "{tasks}: {}", output.content);
+        assert_eq!(door.delegator.batches().len(), 0);
+        let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200 };
+        assert!(parse_tasks(&json!({"tasks": tasks.clone()}), &rules).is_ok(), "{tasks}");
+    }
+}
+
+#[test]
+fn a_person_shares_one_context_among_the_tasks_that_have_none() {
+    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200 };
+    let source = json!({"context": "all", "tasks": [{"goal": "a"}, {"goal": "b", "context": "own"}]});
+    assert_eq!(parse_tasks(&source, &rules), Ok(vec![task("a", Some("all")), task("b", Some("own"))]));
+    let error = parse_tasks(&json!({"goal": "a", "background": true}), &rules).expect_err("people are told");
+    assert_eq!((error.index, error.to_string().contains("unknown key `background`")), (None, true));
+    let error =
+        parse_tasks(&json!({"tasks": [{"goal": "a"}, {"gaol": "b"}]}), &rules).expect_err("it is wrong");
+    assert_eq!(error.index, Some(1));
+}
+
+#[tokio::test]
+async fn task_14_the_one_shot_budget_is_reserved_per_call_and_given_back_when_refused() {
+    let door = Door::new(DelegateOptions { children_max: Some(2), ..OPTIONS }).await;
+    let one = json!({"goal": "a"});
+    let three = json!({"tasks": "[{\"goal\":\"a\"},{\"goal\":\"b\"},{\"goal\":\"c\"}]"});
+    let output = door.call(three).await;
+    assert!(output.content.contains("may start 2 subagents in all (delegation.oneshot_max_children); 0 were started and this call asks for 3"), "{}", output.content);
+    door.delegator.refuse_next(Refusal::Paused);
+    assert!(door.call(one.clone()).await.content.contains("delegation is paused"));
+    assert!(!door.call(one.clone()).await.is_error);
+    assert!(!door.call(one.clone()).await.is_error);
+    assert!(door.call(one).await.content.contains("2 were started and this call asks for 1 more"));
+}
+
+#[tokio::test]
+async fn a_call_becomes_a_batch_that_is_keyed_by_its_caller_and_id() {
+    let door = Door::new(OPTIONS).await;
+    door.call(json!({"goal": "a"})).await;
+    let batch = door.batch();
+    let key = CallKey { caller: Bench::actor().as_str().to_owned(), call: "call_0".to_owned() };
+    assert_eq!((batch.call_key, batch.reach), (Some(key), Reach::Joined));
+    assert_eq!(batch.lineage, door.bench.site().lineage);
+    assert_eq!(batch.setting.folder, "/");
+    assert_eq!(batch.setting.allowance, allowance(250));
+}
+
+#[tokio::test]
+async fn inv_18_children_get_no_more_than_the_caller_has_and_delegate_only_above_the_depth_limit() {
+    for (depth, depth_max, may_delegate) in
+        [(0, 1, false), (0, 2, true), (1, 2, false), (1, 3, true), (0, 0, false)]
+    {
+        let door = Door::new(DelegateOptions { depth_max, ..OPTIONS }).await;
+        let mut site = door.bench.site();
+        site.lineage.depth = depth;
+        site.lineage.parent = (depth > 0).then(|| ChildId::from_bits(0, 7));
+        door.call_from(site, json!({"goal": "a"})).await;
+        let given = door.batch().setting.rights;
+        let expected: &[&str] = if may_delegate { &["look", "delegate_task"] } else { &["look"] };
+        assert_eq!(given, rights(expected), "depth {depth} of {depth_max}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_without_an_engine_is_told_so() {
+    let tool = DelegateTool::new(OPTIONS);
+    let site = Arc::new(Bench::new(FakeModel::new([]), vec![]).site());
+    let output =
+        tool.call(Invocation { call_id: "a".to_owned(), arguments: json!({"goal": "a"}), site }).await;
+    assert!(output.is_error && output.content.contains("do the work yourself"));
+}
+
+#[test]
+fn tool_06_the_description_states_the_limits_as_they_are() {
+    let described = |options| {
+        let spec = DelegateTool::new(options).spec();
+        (spec.description, spec.parameters.to_string())
+    };
+    let (text, schema) = described(OPTIONS);
+    assert!(text.contains("Up to 10 run at once") && text.contains("It cannot delegate in turn"), "{text}");
+    assert!(text.contains("durable") && !schema.contains("required\":[\"tasks"), "{schema}");
+    let (text, schema) =
+        described(DelegateOptions { concurrent_max: 3, depth_max: 2, children_max: Some(4), ..OPTIONS });
+    assert!(text.contains("Up to 3 run at once") && text.contains("down to depth 2"), "{text}");
+    assert!(schema.contains("at most 4 in this whole session"), "{schema}");
+}

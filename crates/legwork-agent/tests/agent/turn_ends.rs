@@ -1,10 +1,12 @@
 //! The ways in which a turn ends, and what its report says.
 
 use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
-use legwork_agent::models::ReplyPart;
+use legwork_agent::models::{ModelError, ReplyPart};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
+use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, FailureReason, Report, Usage};
 use serde_json::json;
+use std::time::Duration;
 
 fn look() -> Say {
     Say::Calls("I look.", vec![call("a", "look", json!({}))])
@@ -125,4 +127,27 @@ async fn small_pieces_of_a_reply_are_told_together() {
     let bench = bench([Say::Parts(parts)]);
     bench.run().await;
     assert_eq!(bench.line.words(), ["asked", "thinking hm", "thinking , so", "text It is blue."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_a_passing_failure_is_told_and_asked_again_as_the_same_call() {
+    let passing = |wait| ModelError {
+        retryable: true,
+        retry_after: wait,
+        ..failure(FailureReason::RateLimit, "429 slow down")
+    };
+    let waits = [None, Some(Duration::from_secs(7))];
+    let mut script: Vec<Say> = waits.into_iter().map(|wait| Say::Fail("", passing(wait))).collect();
+    script.push(Say::Text("blue"));
+    let bench = bench(script);
+    let report = bench.run().await;
+    assert_eq!((ended(&report), report.model_calls), ((Ending::Answered, Some("blue")), 1));
+    let events = bench.line.events();
+    let pauses = events.iter().filter_map(|event| match event {
+        LineEvent::Retrying { error, pause_ms } if error.ends_with("429 slow down") => Some(*pause_ms),
+        _ => None,
+    });
+    let pauses: Vec<u64> = pauses.collect();
+    assert!(pauses.len() == 2 && pauses[0] >= 1000 && pauses[1] >= 7000, "{pauses:?}");
+    assert_eq!(bench.steps.commits(), 2);
 }

@@ -21,7 +21,7 @@ impl FakeLine {
     }
 
     pub fn events(&self) -> Vec<LineEvent> {
-        self.events.lock().unwrap().clone()
+        self.events.lock().expect("no holder panics").clone()
     }
 
     /// What was told, each event as a short word.
@@ -48,7 +48,7 @@ const NOTICE: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Fo
 
 impl Line for FakeLine {
     fn tell(&self, event: LineEvent) {
-        self.events.lock().unwrap().push(event);
+        self.events.lock().expect("no holder panics").push(event);
     }
 
     fn stopped(&self) -> Pending<'_, StopNotice> {

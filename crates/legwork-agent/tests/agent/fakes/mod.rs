@@ -1,12 +1,14 @@
 //! Fakes of the ports that the agent asks, and short ways to say what they do.
 
 mod bench;
+mod delegator;
 mod line;
 mod model;
 mod steps;
 mod tool;
 
 pub use bench::{Bench, allowance, rights, route};
+pub use delegator::{FakeDelegator, json_of};
 pub use line::FakeLine;
 pub use model::{FakeModel, Say, call, failure};
 pub use steps::FakeSteps;

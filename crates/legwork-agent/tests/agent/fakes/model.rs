@@ -54,11 +54,11 @@ impl FakeModel {
     }
 
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().expect("no holder panics").clone()
     }
 
     pub fn calls(&self) -> usize {
-        self.requests.lock().unwrap().len()
+        self.requests.lock().expect("no holder panics").len()
     }
 }
 
@@ -69,9 +69,13 @@ impl Model for FakeModel {
 
     fn respond(&self, request: ModelRequest) -> ReplyStream {
         (self.asked)();
-        self.requests.lock().unwrap().push(request);
-        let say =
-            self.script.lock().unwrap().pop_front().expect("the script has an answer for every request");
+        self.requests.lock().expect("no holder panics").push(request);
+        let say = self
+            .script
+            .lock()
+            .expect("no holder panics")
+            .pop_front()
+            .expect("the script has an answer for every request");
         match say {
             Say::Text(text) => parts(text, Ok(reply(text, Vec::new()))),
             Say::Calls(text, calls) => parts(text, Ok(reply(text, calls))),

@@ -21,16 +21,16 @@ impl FakeSteps {
     }
 
     pub fn commits(&self) -> usize {
-        self.commits.lock().unwrap().len()
+        self.commits.lock().expect("no holder panics").len()
     }
 
     pub fn acknowledged(&self) -> Vec<Vec<ClaimId>> {
-        self.commits.lock().unwrap().iter().map(|write| write.acknowledge.clone()).collect()
+        self.commits.lock().expect("no holder panics").iter().map(|write| write.acknowledge.clone()).collect()
     }
 
     /// Every commit as one line.
     pub fn journal(&self) -> Vec<String> {
-        let commits = self.commits.lock().unwrap();
+        let commits = self.commits.lock().expect("no holder panics");
         let line = |write: &WriteSteps| write.changes.iter().map(word).collect::<Vec<_>>().join(", ");
         commits.iter().map(line).collect()
     }
@@ -63,7 +63,7 @@ fn word(change: &StepChange) -> String {
 
 impl Steps for FakeSteps {
     fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>> {
-        let mut commits = self.commits.lock().unwrap();
+        let mut commits = self.commits.lock().expect("no holder panics");
         if commits.len() >= self.refused_from {
             return Box::pin(async { Err(StoreError::Fenced("somebody else took over".to_owned())) });
         }
@@ -75,7 +75,9 @@ impl Steps for FakeSteps {
     /// The rows that the commits amount to; it panics where a store would refuse.
     fn steps(&self, _: &Actor) -> Pending<'_, Result<Vec<StepRecord>, StoreError>> {
         let mut rows: Vec<StepRecord> = Vec::new();
-        for change in self.commits.lock().unwrap().iter().flat_map(|write| write.changes.clone()) {
+        for change in
+            self.commits.lock().expect("no holder panics").iter().flat_map(|write| write.changes.clone())
+        {
             match change {
                 StepChange::Intend { seq, action } => {
                     assert_eq!(seq as usize, rows.len(), "steps have no gaps");

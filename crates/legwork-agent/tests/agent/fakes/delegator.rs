@@ -1,0 +1,159 @@
+//! An engine over the store in memory, whose children all end as soon as somebody joins them.
+
+use super::bench::Bench;
+use legwork_agent::tools::ToolOutput;
+use legwork_core::batch::{NewBatch, Ticket, Unit};
+use legwork_core::child::ChildEvent;
+use legwork_core::fact::{Accepted, Append, Fact};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
+use legwork_core::outcome::{Ending, Force, StopReason};
+use legwork_core::ports::{
+    ChildView, Delegator, DispatchError, Facts, JoinError, Joined, Pending, Refusal, Stopped, Watch,
+};
+use legwork_core::record::{OwnerRecord, Process};
+use legwork_core::report::Report;
+use legwork_core::steering::Scope;
+use legwork_core::time::Timestamp;
+use legwork_testkit::memory::MemoryStore;
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+
+pub struct FakeDelegator {
+    pub store: Arc<MemoryStore>,
+    batches: Mutex<Vec<NewBatch>>,
+    stops: Mutex<Vec<Scope>>,
+    refusals: Mutex<Vec<Refusal>>,
+    report: Box<dyn Fn(&str) -> Report + Send + Sync>,
+    /// Joins never come back.
+    pub hangs: bool,
+}
+
+impl FakeDelegator {
+    /// Children answer with their goal.
+    pub async fn new() -> Self {
+        Self::reporting(|goal| Report {
+            answer: Some(format!("did: {goal}")),
+            ..Report::bare(Ending::Answered)
+        })
+        .await
+    }
+
+    pub async fn reporting(report: impl Fn(&str) -> Report + Send + Sync + 'static) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let process = Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 };
+        let owner = OwnerRecord { id: Bench::fence().owner, process };
+        store.enter(owner, Timestamp(0)).await.expect("an empty store takes an owner");
+        FakeDelegator {
+            store,
+            batches: Mutex::default(),
+            stops: Mutex::default(),
+            refusals: Mutex::default(),
+            report: Box::new(report),
+            hangs: false,
+        }
+    }
+
+    pub fn refuse_next(&self, refusal: Refusal) {
+        self.refusals.lock().expect("no holder panics").push(refusal);
+    }
+
+    pub fn batches(&self) -> Vec<NewBatch> {
+        self.batches.lock().expect("no holder panics").clone()
+    }
+
+    pub fn stops(&self) -> Vec<Scope> {
+        self.stops.lock().expect("no holder panics").clone()
+    }
+
+    async fn append(&self, delegation: &DelegationId, (seq, at): (u64, i64), facts: Vec<Fact>) {
+        let fence = Bench::fence();
+        let append = Append {
+            delegation: delegation.clone(),
+            expected_seq: seq,
+            owner: fence.owner,
+            epoch: fence.epoch,
+            at: Timestamp(at),
+            facts,
+        };
+        let answers = self.store.append(vec![append]).await.expect("the store in memory answers");
+        assert_eq!(answers, [Ok(())]);
+    }
+
+    async fn settle(&self, delegation: &DelegationId) -> Joined {
+        let record = self.store.delegation(delegation).await.expect("readable").expect("it was accepted");
+        let mut facts = Vec::new();
+        for (task, child) in record.accepted.tasks.iter().zip(&record.accepted.children) {
+            let report = (self.report)(&task.goal);
+            let moved = |event, report| Fact::Moved { child: child.clone(), event, report };
+            facts.push(moved(ChildEvent::Started, None));
+            facts.push(moved(ChildEvent::Returned(report.ending), Some(Box::new(report))));
+        }
+        let unit = record.accepted.units[0].id.clone();
+        facts.push(Fact::UnitSettled { unit: unit.clone() });
+        self.append(delegation, (record.seq, 1500), facts).await;
+        let claim = ClaimId::from_bits(record.seq + 77);
+        let claims = self.store.claim(&unit, claim, "test", Timestamp(1600)).await.expect("it answers");
+        let record = self.store.delegation(delegation).await.expect("readable").expect("it is there");
+        Joined { record, claims: claims.into_iter().collect() }
+    }
+}
+
+impl Delegator for FakeDelegator {
+    fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>> {
+        Box::pin(async move {
+            let number = {
+                let mut batches = self.batches.lock().expect("no holder panics");
+                batches.push(batch.clone());
+                u32::try_from(batches.len()).expect("there are few")
+            };
+            if let Some(refusal) = self.refusals.lock().expect("no holder panics").pop() {
+                return Err(refusal.into());
+            }
+            let id = DelegationId::from_bits(number);
+            let count = batch.tasks.len();
+            let unit = Unit { id: UnitId::whole(&id), task_indexes: (0..count).collect() };
+            let accepted = Accepted {
+                delegation: id.clone(),
+                lineage: batch.lineage,
+                call_key: batch.call_key,
+                reach: batch.reach,
+                children: (0..count).map(|index| ChildId::from_bits(index, number)).collect(),
+                tasks: batch.tasks,
+                units: vec![unit.clone()],
+                setting: batch.setting,
+                transcripts: vec![String::new(); count],
+            };
+            let children = accepted.children.clone();
+            self.append(&id, (0, 1000), vec![Fact::Accepted(Box::new(accepted))]).await;
+            Ok(Ticket { delegation: id, units: vec![unit], children, transcripts: vec![] })
+        })
+    }
+
+    fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>> {
+        let delegation = delegation.clone();
+        Box::pin(async move {
+            if self.hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok(self.settle(&delegation).await)
+        })
+    }
+
+    fn stop(&self, scope: Scope, _: StopReason, _: Force) -> Pending<'_, Stopped> {
+        self.stops.lock().expect("no holder panics").push(scope);
+        Box::pin(async { Stopped::default() })
+    }
+
+    fn view(&self, _: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {
+        panic!("delegate_task does not look")
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        panic!("delegate_task does not watch")
+    }
+}
+
+/// The JSON of an output.
+pub fn json_of(output: &ToolOutput) -> Value {
+    serde_json::from_str(&output.content).expect("the answer is JSON")
+}

@@ -3,6 +3,7 @@
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, Epoch, OwnerId};
+use legwork_core::outcome::Force;
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::time::{Moment, Now};
@@ -41,6 +42,14 @@ pub struct Tracked {
     pub ended: Option<Moment>,
     /// When its patience for a stop ends and it is aborted.
     pub(super) abort_at: Option<Moment>,
+}
+
+impl Tracked {
+    /// Sets the end of its patience. An earlier end stays; a child that was aborted has none.
+    pub(super) fn abort_by(&mut self, due: Moment) {
+        let aborted = matches!(self.state, ChildState::Stopping { force: Force::Abort, .. });
+        self.abort_at = (!aborted).then(|| self.abort_at.map_or(due, |earlier| earlier.min(due)));
+    }
 }
 
 impl Delegated {

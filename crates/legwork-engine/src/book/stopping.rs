@@ -9,6 +9,7 @@ use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::StopNotice;
 use legwork_core::steering::Scope;
 use legwork_core::time::Now;
+use std::collections::HashSet;
 
 const STALLED: StopNotice = StopNotice { reason: StopReason::Stalled, force: Force::Ask };
 /// The reason counts for nothing here: the child has its cause already.
@@ -23,31 +24,41 @@ impl Book {
         reply: Option<ReplyTo>,
         now: Now,
     ) -> Vec<Effect> {
-        let mut told = Vec::new();
-        let mut effects = Vec::new();
-        for child in self.in_scope(scope) {
-            effects.extend(self.stop_tree(&child, notice, now, &mut told));
-        }
+        let reached = self.reached(self.in_scope(scope), notice);
+        let told = reached.iter().map(|(child, _)| child.clone()).collect();
+        let mut effects = self.stop_each(reached, now);
         effects.extend(reply.map(|reply| Effect::Stopped(reply, told)));
         effects
     }
 
-    fn stop_tree(
-        &mut self,
-        child: &ChildId,
-        notice: StopNotice,
-        now: Now,
-        told: &mut Vec<ChildId>,
-    ) -> Vec<Effect> {
-        let mut effects = self.stop_one(child, notice, now);
-        if !effects.is_empty() {
-            told.push(child.clone());
-        }
+    fn stop_tree(&mut self, child: &ChildId, notice: StopNotice, now: Now) -> Vec<Effect> {
+        let reached = self.reached(vec![child.clone()], notice);
+        self.stop_each(reached, now)
+    }
+
+    /// A child that is gone leaves no children of its own behind.
+    pub(super) fn stop_beneath(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
+        let notice = StopNotice { reason: StopReason::ParentStopped, force: Force::Ask };
+        let reached = self.reached(self.beneath(child), notice);
+        self.stop_each(reached, now)
+    }
+
+    /// Whom a stop of `children` reaches: each once, those that it names under its own reason.
+    fn reached(&self, children: Vec<ChildId>, notice: StopNotice) -> Vec<(ChildId, StopNotice)> {
         let below = StopNotice { reason: StopReason::ParentStopped, force: notice.force };
-        for grandchild in self.beneath(child) {
-            effects.extend(self.stop_tree(&grandchild, below, now, told));
+        let mut seen: HashSet<ChildId> = children.iter().cloned().collect();
+        let mut reached: Vec<_> = children.into_iter().map(|child| (child, notice)).collect();
+        let mut next = 0;
+        while next < reached.len() {
+            let beneath = self.beneath(&reached[next].0).into_iter();
+            reached.extend(beneath.filter(|child| seen.insert(child.clone())).map(|child| (child, below)));
+            next += 1;
         }
-        effects
+        reached
+    }
+
+    fn stop_each(&mut self, reached: Vec<(ChildId, StopNotice)>, now: Now) -> Vec<Effect> {
+        reached.iter().flat_map(|(child, notice)| self.stop_one(child, *notice, now)).collect()
     }
 
     fn stop_one(&mut self, child: &ChildId, notice: StopNotice, now: Now) -> Vec<Effect> {
@@ -61,21 +72,10 @@ impl Book {
             });
             let due = now.mono.after(supervision::grace(notice.reason, &self.options));
             if let Some(tracked) = self.tracked_mut(child) {
-                tracked.abort_at = match notice.force {
-                    Force::Ask => Some(tracked.abort_at.map_or(due, |earlier| earlier.min(due))),
-                    Force::Abort => None,
-                };
+                tracked.abort_by(due);
             }
         }
         effects
-    }
-
-    /// A child that is gone leaves no children of its own behind.
-    pub(super) fn stop_beneath(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
-        let notice = StopNotice { reason: StopReason::ParentStopped, force: Force::Ask };
-        let mut told = Vec::new();
-        let grandchildren = self.beneath(child);
-        grandchildren.iter().flat_map(|below| self.stop_tree(below, notice, now, &mut told)).collect()
     }
 
     pub(super) fn release(&mut self, now: Now) -> Vec<Effect> {
@@ -86,7 +86,7 @@ impl Book {
         let running = children.filter(|child| child.state.has_runner());
         running
             .map(|child| {
-                child.abort_at = Some(due);
+                child.abort_by(due);
                 Effect::Ask(child.id.clone(), notice)
             })
             .collect()
@@ -104,9 +104,9 @@ impl Book {
         for (child, verdict) in verdicts {
             effects.extend(match verdict {
                 Verdict::Fine => Vec::new(),
-                Verdict::Stalled => self.stop_tree(&child, STALLED, now, &mut Vec::new()),
+                Verdict::Stalled => self.stop_tree(&child, STALLED, now),
                 Verdict::GraceOver if self.gate == Gate::Released => self.cut(&child),
-                Verdict::GraceOver => self.stop_tree(&child, OVERDUE, now, &mut Vec::new()),
+                Verdict::GraceOver => self.stop_tree(&child, OVERDUE, now),
             });
         }
         effects

@@ -1,0 +1,111 @@
+//! Single moves of the book that once went wrong, each under its symptom. Everything else about it is in the worlds.
+
+use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
+use legwork_core::budget::Allowance;
+use legwork_core::child::ChildState;
+use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::StopNotice;
+use legwork_core::steering::Scope;
+use legwork_core::time::{Moment, Now, Timestamp};
+use legwork_engine::book::{Book, Effect, Event, NewIds, ReplyTo};
+use legwork_engine::{AtCapacity, Options, Patience};
+use std::time::Duration;
+
+const GRACE: u64 = 1_000;
+const PATIENCE: u64 = 60_000;
+
+fn book(children_max: usize) -> Book {
+    let seconds = |ms| Duration::from_millis(ms);
+    let options = Options {
+        children_max,
+        queue_max: 10,
+        depth_max: 3,
+        at_capacity: AtCapacity::Queue,
+        patience: Patience { idle: seconds(PATIENCE), tool: seconds(PATIENCE), grace: seconds(GRACE) },
+        stop_grace: seconds(GRACE),
+    };
+    Book::new(options, OwnerId::from_bits(1))
+}
+
+fn at(ms: u64) -> Now {
+    Now { wall: Timestamp(0), mono: Moment(ms) }
+}
+
+fn child(delegation: u32, index: usize) -> ChildId {
+    ChildId::from_bits(index, delegation)
+}
+
+/// Delegates `tasks` tasks as number `delegation`; `parent` is the child that calls, if one does.
+fn call(book: &mut Book, delegation: u32, tasks: usize, parent: Option<ChildId>) -> Vec<Effect> {
+    let depth = u32::from(parent.is_some());
+    let batch = NewBatch {
+        lineage: Lineage { session: SessionId::from_bits(1), parent, depth },
+        call_key: None,
+        reach: Reach::Joined,
+        tasks: vec![Task { goal: "look".to_owned(), context: None }; tasks],
+        setting: Setting {
+            folder: "/".to_owned(),
+            route: Route {
+                model: "m".to_owned(),
+                base_url: None,
+                api_mode: "chat".to_owned(),
+                key_source: None,
+            },
+            rights: Rights::default(),
+            allowance: Allowance { steps_max: 1 },
+        },
+    };
+    let children = (0..tasks).map(|index| child(delegation, index)).collect();
+    let ids = NewIds { delegation: DelegationId::from_bits(delegation), children, transcripts: Vec::new() };
+    book.step(Event::Dispatch { batch: Box::new(batch), ids, reply: ReplyTo(u64::from(delegation)) }, at(0))
+}
+
+fn stop(book: &mut Book, scope: Scope, force: Force, now: u64) -> Vec<Effect> {
+    let notice = StopNotice { reason: StopReason::Cancelled, force };
+    book.step(Event::Stop { scope, notice, reply: Some(ReplyTo(99)) }, at(now))
+}
+
+fn state(book: &Book, child: &ChildId) -> ChildState {
+    let (delegated, index) = book.child(child).expect("the book knows the child");
+    delegated.children[index].state
+}
+
+fn cause(book: &Book, child: &ChildId) -> Option<StopReason> {
+    match state(book, child) {
+        ChildState::Stopping { cause, .. } => Some(cause),
+        _ => None,
+    }
+}
+
+#[test]
+fn k12_the_answer_to_a_stop_of_a_whole_tree_listed_grandchildren_twice() {
+    let mut book = book(4);
+    call(&mut book, 2, 1, None);
+    call(&mut book, 1, 1, Some(child(2, 0)));
+    let effects = stop(&mut book, Scope::All, Force::Ask, 0);
+    let listed = effects.iter().find_map(|effect| match effect {
+        Effect::Stopped(_, children) => Some(children.clone()),
+        _ => None,
+    });
+    assert_eq!(listed, Some(vec![child(1, 0), child(2, 0)]));
+    assert_eq!(cause(&book, &child(1, 0)), Some(StopReason::Cancelled), "the stop names it itself");
+}
+
+#[test]
+fn k14_a_softer_stop_gave_an_aborted_child_a_new_grace() {
+    let mut book = book(1);
+    call(&mut book, 1, 1, None);
+    stop(&mut book, Scope::All, Force::Abort, 0);
+    stop(&mut book, Scope::All, Force::Ask, 10);
+    assert_eq!(book.next_deadline(), None);
+}
+
+#[test]
+fn k33_a_release_lengthened_the_grace_of_a_child_that_was_stopping() {
+    let mut book = book(1);
+    call(&mut book, 1, 1, None);
+    stop(&mut book, Scope::All, Force::Ask, 0);
+    book.step(Event::Released, at(GRACE - 1));
+    assert_eq!(book.next_deadline(), Some(Moment(GRACE)));
+}

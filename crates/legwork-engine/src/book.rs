@@ -40,6 +40,8 @@ pub struct Book {
     /// Children that want their slot again; they go before new ones.
     returning: VecDeque<ChildId>,
     slots_used: usize,
+    /// Children that were withdrawn while their runner held a slot; each keeps it until its runner is gone.
+    leaving: HashSet<ChildId>,
     gate: Gate,
 }
 
@@ -64,6 +66,7 @@ impl Book {
             queue: FairQueue::default(),
             returning: VecDeque::new(),
             slots_used: 0,
+            leaving: HashSet::new(),
             gate: Gate::Open,
         }
     }
@@ -81,7 +84,7 @@ impl Book {
             Event::Resumed => self.set_gate(Gate::Open),
             Event::Released => self.release(now),
             Event::Tick => self.tick(now),
-            Event::Withdrawn(delegation) => self.withdraw(&delegation),
+            Event::Withdrawn(delegation) => self.withdraw(&delegation, now),
         };
         self.fill_slots(now, &mut effects);
         effects
@@ -99,7 +102,7 @@ impl Book {
             Some(Refusal::Empty)
         } else if self.gate == Gate::Paused {
             Some(Refusal::Paused)
-        } else if self.gate == Gate::Released || self.is_stopping(batch.lineage.parent.as_ref()) {
+        } else if self.gate == Gate::Released || self.is_ending(batch.lineage.parent.as_ref()) {
             Some(Refusal::Stopping)
         } else if depth >= self.options.depth_max {
             Some(Refusal::TooDeep { depth, depth_max: self.options.depth_max })
@@ -201,6 +204,7 @@ impl Book {
     }
 
     fn returned(&mut self, child: &ChildId, report: Box<Report>, now: Now) -> Vec<Effect> {
+        self.slots_used -= usize::from(self.leaving.remove(child));
         let Some(state) = self.standing(child) else { return Vec::new() };
         // A process that is ending cuts runs short on its own account: nothing is concluded from that, and the
         // next owner decides. What was finished all the same is kept.
@@ -221,17 +225,17 @@ impl Book {
         Vec::new()
     }
 
-    /// The delegation is not ours: its runs are dropped and it is forgotten without another fact.
-    fn withdraw(&mut self, id: &DelegationId) -> Vec<Effect> {
+    /// The delegation is not ours: its runs are dropped, with everything below them, and it is forgotten without
+    /// another fact.
+    fn withdraw(&mut self, id: &DelegationId, now: Now) -> Vec<Effect> {
         let Some(delegated) = self.delegations.get(id) else { return Vec::new() };
-        let running: Vec<ChildId> = delegated
-            .children
-            .iter()
-            .filter(|child| child.state.has_runner())
-            .map(|child| child.id.clone())
-            .collect();
+        let running = delegated.children.iter().filter(|child| child.state.has_runner());
+        let running: Vec<ChildId> = running.map(|child| child.id.clone()).collect();
+        let mut effects: Vec<Effect> =
+            running.iter().flat_map(|child| self.stop_beneath(child, now)).collect();
         self.remove(id);
-        running.into_iter().map(Effect::Abort).collect()
+        effects.extend(running.into_iter().map(Effect::Abort));
+        effects
     }
 
     fn remove(&mut self, id: &DelegationId) {
@@ -247,7 +251,9 @@ impl Book {
         for child in &delegated.children {
             self.offspring.remove(&child.id);
             self.whereabouts.remove(&child.id);
-            self.slots_used -= usize::from(child.state.holds_slot());
+            if child.state.holds_slot() {
+                self.leaving.insert(child.id.clone());
+            }
         }
     }
 
@@ -314,9 +320,15 @@ impl Book {
         self.delegations.get_mut(delegation)?.children.get_mut(*index)
     }
 
-    fn is_stopping(&self, parent: Option<&ChildId>) -> bool {
-        let state = parent.and_then(|child| self.standing(child));
-        matches!(state, Some(ChildState::Stopping { .. } | ChildState::Settled(_)))
+    /// Whether the caller is a child that may make no more children: it is ending, or not of this process any more.
+    fn is_ending(&self, parent: Option<&ChildId>) -> bool {
+        let works = |state| {
+            matches!(
+                state,
+                ChildState::Running { .. } | ChildState::Parked { .. } | ChildState::Waiting { .. }
+            )
+        };
+        parent.is_some_and(|child| !self.standing(child).is_some_and(works))
     }
 }
 

@@ -4,8 +4,9 @@ use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task
 use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
-use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::StopNotice;
+use legwork_core::outcome::{Ending, Force, StopReason};
+use legwork_core::ports::{Refusal, StopNotice};
+use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use legwork_core::time::{Moment, Now, Timestamp};
 use legwork_engine::book::{Book, Effect, Event, NewIds, ReplyTo};
@@ -66,6 +67,14 @@ fn stop(book: &mut Book, scope: Scope, force: Force, now: u64) -> Vec<Effect> {
     book.step(Event::Stop { scope, notice, reply: Some(ReplyTo(99)) }, at(now))
 }
 
+fn withdraw(book: &mut Book, delegation: u32) -> Vec<Effect> {
+    book.step(Event::Withdrawn(DelegationId::from_bits(delegation)), at(0))
+}
+
+fn end(book: &mut Book, child: ChildId) -> Vec<Effect> {
+    book.step(Event::Returned(child, Box::new(Report::bare(Ending::Interrupted))), at(0))
+}
+
 fn state(book: &Book, child: &ChildId) -> ChildState {
     let (delegated, index) = book.child(child).expect("the book knows the child");
     delegated.children[index].state
@@ -108,4 +117,34 @@ fn k33_a_release_lengthened_the_grace_of_a_child_that_was_stopping() {
     stop(&mut book, Scope::All, Force::Ask, 0);
     book.step(Event::Released, at(GRACE - 1));
     assert_eq!(book.next_deadline(), Some(Moment(GRACE)));
+}
+
+#[test]
+fn k16_a_withdrawn_run_gave_its_slot_away_while_it_was_still_there() {
+    let mut book = book(1);
+    call(&mut book, 1, 1, None);
+    call(&mut book, 2, 1, None);
+    assert_eq!(withdraw(&mut book, 1), [Effect::Abort(child(1, 0))]);
+    assert_eq!((book.slots_used(), book.waiting()), (1, 1));
+    let effects = end(&mut book, child(1, 0));
+    assert!(effects.contains(&Effect::Start(child(2, 0))), "{effects:?}");
+    assert_eq!((book.slots_used(), book.waiting()), (1, 0));
+}
+
+#[test]
+fn k12_the_children_of_a_withdrawn_child_ran_on() {
+    let mut book = book(2);
+    call(&mut book, 1, 1, None);
+    call(&mut book, 2, 1, Some(child(1, 0)));
+    withdraw(&mut book, 1);
+    assert_eq!(cause(&book, &child(2, 0)), Some(StopReason::ParentStopped));
+}
+
+#[test]
+fn k12_a_child_that_was_withdrawn_could_still_make_children() {
+    let mut book = book(2);
+    call(&mut book, 1, 1, None);
+    withdraw(&mut book, 1);
+    let effects = call(&mut book, 2, 1, Some(child(1, 0)));
+    assert_eq!(effects, [Effect::Refuse(ReplyTo(2), Refusal::Stopping)]);
 }

@@ -8,9 +8,10 @@ use crate::runner::{Run, Runner};
 use legwork_core::batch::NewBatch;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::outcome::{Force, Outcome, StopReason};
+use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
 use legwork_core::ports::{Assignment, DispatchError, Heading, LiveEvent, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
+use legwork_core::report::Report;
 use legwork_core::step::Fence;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -175,14 +176,17 @@ impl Dispatcher {
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(mine));
+        self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
-            if let Effect::Accept(reply, _) = effect
-                && let Some(caller) = self.waiting.dispatches.remove(&reply)
-            {
-                caller.send(Err(why.to_dispatch_error())).ok();
+            if let Effect::Accept(reply, _) = effect {
+                if let Some(caller) = self.waiting.dispatches.remove(&reply) {
+                    caller.send(Err(why.to_dispatch_error())).ok();
+                }
+            } else if let Effect::Start(child) = effect {
+                // A run that never came to be has no end of its own to free its slot.
+                self.step(Event::Returned(child, Box::new(Report::bare(Ending::Interrupted))));
             }
         }
-        self.step(Event::Withdrawn(delegation.clone()));
         // Dropping the slots tells those who join that there is nothing to wait for here.
         self.waiting.joins.remove(delegation);
     }

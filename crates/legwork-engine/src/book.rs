@@ -142,7 +142,7 @@ impl Book {
     /// When the book must hear a [`Event::Tick`] next, if nothing else happens.
     pub fn next_deadline(&self) -> Option<Moment> {
         let children = self.delegations.values().flat_map(|delegated| &delegated.children);
-        children.filter_map(|child| supervision::deadline(child, &self.options)).map(|(due, _)| due).min()
+        children.filter_map(|child| self.due(child)).map(|(due, _)| due).min()
     }
 
     /// Whether no child of this process is unsettled.
@@ -210,6 +210,7 @@ impl Book {
         // next owner decides. What was finished all the same is kept.
         let cut_by_release = self.gate == Gate::Released && !matches!(state, ChildState::Stopping { .. });
         if cut_by_release && !matches!(report.ending, Ending::Answered | Ending::CutShort(_)) {
+            self.let_go(child);
             return Vec::new();
         }
         let event = ChildEvent::Returned(honest_ending(state, report.ending));

@@ -148,3 +148,23 @@ fn k12_a_child_that_was_withdrawn_could_still_make_children() {
     let effects = call(&mut book, 2, 1, Some(child(1, 0)));
     assert_eq!(effects, [Effect::Refuse(ReplyTo(2), Refusal::Stopping)]);
 }
+
+#[test]
+fn k33_a_child_was_called_stalled_by_a_process_that_was_ending() {
+    let mut book = book(1);
+    call(&mut book, 1, 1, None);
+    book.step(Event::Released, at(0));
+    let cut = book.step(Event::Tick, at(GRACE));
+    assert_eq!(cut, [Effect::Abort(child(1, 0))]);
+    assert_eq!(book.next_deadline(), None);
+    assert_eq!(book.step(Event::Tick, at(2 * PATIENCE)), []);
+}
+
+#[test]
+fn k33_a_run_that_ended_after_the_release_was_cut_once_more() {
+    let mut book = book(1);
+    call(&mut book, 1, 1, None);
+    book.step(Event::Released, at(0));
+    assert_eq!(end(&mut book, child(1, 0)), []);
+    assert_eq!(book.next_deadline(), None);
+}

@@ -2,13 +2,13 @@
 //! everything below its aim; force may only rise (invariants 11 and 12).
 
 use super::supervision::{self, Verdict};
-use super::{Book, Delegated, Effect, Gate, ReplyTo};
+use super::{Book, Delegated, Effect, Gate, ReplyTo, Tracked};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::ids::{ChildId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::StopNotice;
 use legwork_core::steering::Scope;
-use legwork_core::time::Now;
+use legwork_core::time::{Moment, Now};
 use std::collections::HashSet;
 
 const STALLED: StopNotice = StopNotice { reason: StopReason::Stalled, force: Force::Ask };
@@ -93,17 +93,15 @@ impl Book {
     }
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
-        let verdicts: Vec<(ChildId, Verdict)> = self
-            .delegations
-            .values()
-            .flat_map(|delegated| &delegated.children)
-            .map(|child| (child.id.clone(), supervision::verdict(child, &self.options, now.mono)))
-            .filter(|(_, verdict)| *verdict != Verdict::Fine)
-            .collect();
+        let children = self.delegations.values().flat_map(|delegated| &delegated.children);
+        let verdicts = children.filter_map(|child| {
+            let (due, verdict) = self.due(child)?;
+            (due <= now.mono).then(|| (child.id.clone(), verdict))
+        });
+        let verdicts: Vec<(ChildId, Verdict)> = verdicts.collect();
         let mut effects = Vec::new();
         for (child, verdict) in verdicts {
             effects.extend(match verdict {
-                Verdict::Fine => Vec::new(),
                 Verdict::Stalled => self.stop_tree(&child, STALLED, now),
                 Verdict::GraceOver if self.gate == Gate::Released => self.cut(&child),
                 Verdict::GraceOver => self.stop_tree(&child, OVERDUE, now),
@@ -112,12 +110,23 @@ impl Book {
         effects
     }
 
+    /// What the passing of time does to a child next, and when. A process that is ending calls nobody stalled.
+    pub(super) fn due(&self, child: &Tracked) -> Option<(Moment, Verdict)> {
+        let due = supervision::deadline(child, &self.options);
+        due.filter(|(_, verdict)| self.gate != Gate::Released || *verdict == Verdict::GraceOver)
+    }
+
     /// Drops a run of a process that is ending; the next owner decides what became of it.
     fn cut(&mut self, child: &ChildId) -> Vec<Effect> {
+        self.let_go(child);
+        vec![Effect::Abort(child.clone())]
+    }
+
+    /// Nothing more is done about a run of a process that is ending, and nothing is concluded of it.
+    pub(super) fn let_go(&mut self, child: &ChildId) {
         if let Some(tracked) = self.tracked_mut(child) {
             tracked.abort_at = None;
         }
-        vec![Effect::Abort(child.clone())]
     }
 
     /// The unsettled children that `scope` names itself; those below them follow.

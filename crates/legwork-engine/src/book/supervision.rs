@@ -12,19 +12,10 @@ use std::time::Duration;
 /// What a child needs now that time went by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing.
-    Fine,
     /// It made no progress for longer than its phase allows.
     Stalled,
     /// It had its grace.
     GraceOver,
-}
-
-pub(super) fn verdict(child: &Tracked, options: &Options, now: Moment) -> Verdict {
-    match deadline(child, options) {
-        Some((due, verdict)) if due <= now => verdict,
-        Some(_) | None => Verdict::Fine,
-    }
 }
 
 /// The next moment at which the child needs something, and what.

@@ -127,16 +127,15 @@ impl Capture {
 
     async fn add(&mut self, text: &str) {
         self.total_bytes += text.len() as u64;
-        let fits = self.limits.head_bytes + self.limits.tail_bytes;
-        if matches!(self.file, Spilling::NotYet) {
-            if self.head.len() + text.len() <= fits {
-                self.head.push_str(text);
-                return;
-            }
+        if !matches!(self.file, Spilling::NotYet) {
+            self.file(text).await;
+            self.keep_tail(text.as_bytes());
+            return;
+        }
+        self.head.push_str(text);
+        if self.head.len() > self.limits.head_bytes + self.limits.tail_bytes {
             self.overflow().await;
         }
-        self.file(text).await;
-        self.keep_tail(text.as_bytes());
     }
 
     /// From now on there is a head, a tail and a file.
@@ -149,8 +148,7 @@ impl Capture {
         self.file(&so_far).await;
         let end = so_far.floor_char_boundary(self.limits.head_bytes);
         self.keep_tail(&so_far.as_bytes()[end..]);
-        self.head = so_far;
-        self.head.truncate(end);
+        so_far[..end].clone_into(&mut self.head);
     }
 
     /// Trims only now and then, so that many small pieces cost little.

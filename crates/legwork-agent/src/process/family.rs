@@ -3,7 +3,7 @@
 //! It signals and looks; when to do so is decided by whoever runs the command.
 
 use super::mark::Mark;
-use super::orphans;
+use super::orphans::Orphans;
 use super::table::{self, Row};
 use legwork_core::record::ProcessGroup;
 use nix::errno::Errno;
@@ -15,47 +15,45 @@ use nix::unistd::Pid;
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) group: ProcessGroup,
-    pub(super) leader: Pid,
-    pub(super) mark: Mark,
+    leader: Pid,
+    orphans: Orphans,
 }
 
 impl Family {
+    /// The family of a leader that has just started.
+    pub(super) fn new(group: ProcessGroup, leader: Pid, mark: &Mark) -> Self {
+        Family { group, leader, orphans: Orphans::new(mark.id()) }
+    }
+
     /// Sends a signal to all of them.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&mut self, signal: Signal) {
         send_group(self.leader, signal);
-        for orphan in self.orphans() {
+        for orphan in self.orphans.look() {
             send(orphan, signal);
         }
     }
 
     /// Whether none of them is left. Must not be asked before the leader was reaped by its owner, because it reaps
     /// whatever of the group this process has adopted.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&mut self) -> bool {
         reap_group(self.leader);
-        is_group_empty(self.leader) && self.orphans().is_empty()
+        is_group_empty(self.leader) && self.orphans.look().is_empty()
     }
 
     /// Those that live, without the leader.
-    pub(super) fn followers(&self) -> Vec<Row> {
+    pub(super) fn followers(&mut self) -> Vec<Row> {
+        let pgid = self.group.pgid;
         let mut rows = table::rows();
-        rows.retain(|row| self.has_member(row) && row.pid != self.group.pgid);
-        rows.extend(self.orphans().into_iter().filter(|orphan| orphan.stat.group != self.group.pgid));
+        rows.retain(|row| {
+            row.stat.group == pgid && row.pid != pgid && row.stat.start_ticks >= self.group.start_ticks
+        });
+        rows.extend(self.orphans.look().into_iter().filter(|orphan| orphan.stat.group != pgid));
         rows
     }
 
     /// Kills the orphans that are there now; their own children become orphans by that. Says whether none was there.
-    pub(super) fn kill_orphans(&self) -> bool {
-        let orphans = self.orphans();
-        orphans.iter().for_each(|row| send(*row, Signal::SIGKILL));
-        orphans.is_empty()
-    }
-
-    fn has_member(&self, row: &Row) -> bool {
-        row.stat.group == self.group.pgid && row.stat.start_ticks >= self.group.start_ticks
-    }
-
-    fn orphans(&self) -> Vec<Row> {
-        orphans::adopted(&[self.mark.id()])
+    pub(super) fn kill_orphans(&mut self) -> bool {
+        self.orphans.kill()
     }
 }
 

@@ -187,9 +187,8 @@ impl Gated {
             // The leader is not waited for yet, so its group cannot be anybody else's.
             self.family.signal(Signal::SIGKILL);
         }
-        let gone = until(DROP_WAIT, || {
-            self.is_gone() || (self.reaped && self.family.kill_orphans() && self.is_gone())
-        });
+        // What the killed ones had started outside the group comes to the surface only when they are gone.
+        let gone = until(DROP_WAIT, || self.is_gone() || (self.family.kill_orphans() && self.is_gone()));
         tracing::debug!(pgid = self.family.group.pgid, gone, "a command was cut off");
     }
 

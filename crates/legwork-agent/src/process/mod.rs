@@ -5,7 +5,9 @@
 //! tool or a store is: whoever runs a command stores the group before sending the script.
 
 #[cfg(not(unix))]
-compile_error!("legwork runs on Unix systems only: it relies on process groups and signals that Windows does not have");
+compile_error!(
+    "legwork runs on Unix systems only: it relies on process groups and signals that Windows does not have"
+);
 
 mod capture;
 mod environment;
@@ -18,6 +20,8 @@ mod plain;
 mod shell;
 mod system;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use capture::{Capture, CaptureLimits, Captured, Whole};
 pub use family::is_group_gone;

@@ -9,7 +9,7 @@ use super::table::{self, Leftover, Row};
 use legwork_core::step::Actor;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,29 +35,57 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Ends and reaps every orphan of `actor` that this process has adopted, and names them. It waits a moment for
 /// their end, at most 200 ms.
 pub fn sweep(actor: &Actor) -> Vec<Leftover> {
-    let ids = [actor.as_str()];
-    let found = adopted(&ids);
-    let leftovers = table::name_roots(&found);
-    if !found.is_empty() {
-        until(SWEEP_WAIT, || kill_adopted(&ids));
+    let mut orphans = Orphans::new(actor.as_str());
+    let leftovers = table::name_roots(&orphans.look());
+    if !leftovers.is_empty() {
+        until(SWEEP_WAIT, || orphans.kill());
     }
     leftovers
 }
 
-/// Kills the orphans with one of these marks; says whether none was there. What they had started comes to the
-/// surface when they are gone, so one round is not enough.
-fn kill_adopted(ids: &[&str]) -> bool {
-    let found = adopted(ids);
-    found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
-    found.is_empty()
+/// The orphans that carry one mark. Once seen, an orphan is remembered until it is gone: while it ends it loses its
+/// environment before it leaves the table.
+#[derive(Debug)]
+pub(super) struct Orphans {
+    id: String,
+    seen: BTreeMap<u32, Row>,
 }
 
-/// The living orphans that carry one of these marks. Dead ones are reaped on the way, whosever they were.
-pub(super) fn adopted(ids: &[&str]) -> Vec<Row> {
-    let own = own().clone();
-    let strangers = table::children().into_iter().filter(|pid| !own.contains(pid));
-    let living = strangers.filter_map(table::row).filter(|row| !reap_if_dead(row));
-    living.filter(|row| mark::carries(row.pid, ids)).collect()
+impl Orphans {
+    /// Those with the mark of `id`.
+    pub(super) fn new(id: &str) -> Self {
+        Orphans { id: id.to_owned(), seen: BTreeMap::new() }
+    }
+
+    /// Those that are there now.
+    pub(super) fn look(&mut self) -> Vec<Row> {
+        self.seen.retain(|_, row| is_still_there(row));
+        self.seen.extend(adopted(&self.id).into_iter().map(|row| (row.pid, row)));
+        self.seen.values().copied().collect()
+    }
+
+    /// Kills them and says whether none was there. What they had started comes to the surface when they are gone,
+    /// so one round is not enough.
+    pub(super) fn kill(&mut self) -> bool {
+        let found = self.look();
+        found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
+        found.is_empty()
+    }
+}
+
+fn is_still_there(seen: &Row) -> bool {
+    let row = table::row(seen.pid).filter(|row| row.stat.start_ticks == seen.stat.start_ticks);
+    row.is_some_and(|row| !reap_if_dead(&row))
+}
+
+/// The living orphans with a mark. Dead ones are reaped on the way, whosever they were.
+fn adopted(id: &str) -> Vec<Row> {
+    let mut strangers = table::children();
+    let own = own();
+    strangers.retain(|pid| !own.contains(pid));
+    drop(own);
+    let living = strangers.into_iter().filter_map(table::row).filter(|row| !reap_if_dead(row));
+    living.filter(|row| mark::carries(row.pid, &[id])).collect()
 }
 
 fn reap_if_dead(row: &Row) -> bool {

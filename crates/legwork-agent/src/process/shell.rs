@@ -93,7 +93,7 @@ impl Shells {
         orphans::enter(pgid);
         let start_ticks = table::row(pgid).map_or(0, |row| row.stat.start_ticks);
         let group = ProcessGroup { pgid, start_ticks, boot_id: identity::boot_id().to_owned() };
-        Ok(Gated::new(leader, output, Family { group, leader: pid, mark }, self.dialect))
+        Ok(Gated::new(leader, output, Family::new(group, pid, &mark), self.dialect))
     }
 
     /// One pipe takes stdout and stderr, so what is written arrives in the order it was written in.
@@ -105,9 +105,8 @@ impl Shells {
         command.env("PWD", folder).env(mark::VARIABLE, mark.value());
         command.current_dir(folder).process_group(0);
         command.stdin(Stdio::piped()).stdout(writer.try_clone()?).stderr(writer);
-        let leader = command.spawn()?;
-        let output = std::process::ChildStdout::from(OwnedFd::from(reader));
-        Ok((leader, ChildStdout::from_std(output)?))
+        let output = ChildStdout::from_std(std::process::ChildStdout::from(OwnedFd::from(reader)))?;
+        Ok((command.spawn()?, output))
     }
 
     fn refused(&self, source: io::Error) -> SpawnError {
@@ -153,4 +152,58 @@ fn find(path: Option<&OsStr>) -> Option<(PathBuf, Dialect)> {
     let first = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
     let bash = first("bash").map(|program| (program, Dialect::Bash));
     bash.or_else(|| first("sh").map(|program| (program, Dialect::Posix)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{Capture, CaptureLimits, End, Order};
+    use crate::spill::SpillPlace;
+    use legwork_core::ids::ChildId;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn shells(program: &str, dialect: Dialect) -> Shells {
+        let found = Shells::new(std::env::vars_os()).expect("there is a shell");
+        Shells { program: PathBuf::from(program), dialect, ..found }
+    }
+
+    fn actor() -> Actor {
+        Actor::Child(ChildId::from_bits(3, 3))
+    }
+
+    #[tokio::test]
+    async fn inv_22_a_script_that_was_cut_off_is_not_run() {
+        let bash = (shells("/bin/bash", Dialect::Bash), "echo ran; true");
+        let posix = (shells("/bin/sh", Dialect::Posix), "echo ran; #legwork: end of scrip");
+        for (shells, cut) in [bash, posix] {
+            let mark = Mark::new(&actor(), None);
+            let (mut leader, mut output) = shells.start(Path::new("/"), &mark).expect("a shell");
+            let mut stdin = leader.stdin.take().expect("it is a pipe");
+            stdin.write_all(cut.as_bytes()).await.expect("it is read");
+            drop(stdin);
+            let mut written = String::new();
+            output.read_to_string(&mut written).await.expect("text");
+            let status = leader.wait().await.expect("it ends");
+            assert_eq!((status.code(), written.as_str()), (Some(125), ""), "{shells:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn any_shell_will_do_when_there_is_no_bash() {
+        let shells = shells("/bin/sh", Dialect::Posix);
+        check(&shells, "cat; echo \"$0 [$LEGWORK_SCRIPT]\"\necho 'a\nb'\n# end\n", 0, "sh []\na\nb\n").await;
+        check(&shells, "printf x; exit 7", 7, "x").await;
+        check(&shells, &format!("x={}; echo ${{#x}}", "y".repeat(300_000)), 0, "300000\n").await;
+    }
+
+    async fn check(shells: &Shells, script: &str, code: i32, text: &str) {
+        let limits = CaptureLimits { head_bytes: 100, tail_bytes: 100, file_bytes_max: 100 };
+        let mut capture = Capture::new(limits, SpillPlace::new(Path::new("/nowhere"), &actor(), "test"));
+        let gated = shells.spawn(Path::new("/"), &actor()).expect("a shell");
+        let order =
+            Order { script, time_limit: Duration::from_secs(20), capture: &mut capture, moved: &|| {} };
+        assert_eq!(gated.run(order).await.end, End::Exited(code));
+        assert_eq!(capture.finish().await.head, text);
+    }
 }

@@ -74,8 +74,9 @@ fn name(row: Row, rows: &[Row]) -> String {
     if !shell::is_bootstrap(&own) {
         return shown(&own);
     }
-    let below = rows.iter().filter(|other| other.stat.parent == row.pid);
-    let inner: Vec<String> = below.map(|other| shown(&command_line(other.pid))).collect();
+    let below = rows.iter().filter(|other| other.stat.parent == row.pid).map(|other| command_line(other.pid));
+    let inner: Vec<String> =
+        below.filter(|line| !shell::is_bootstrap(line)).map(|line| shown(&line)).collect();
     if inner.is_empty() { "a subshell".to_owned() } else { format!("({})", inner.join("; ")) }
 }
 

@@ -3,21 +3,29 @@
 mod arguments;
 mod built_in;
 mod delegate;
+mod glob;
 mod groups;
+mod list_files;
 mod off_thread;
 mod place;
 mod port;
 mod read_file;
+mod search_files;
 mod terminal;
 #[cfg(test)]
 mod tests;
 mod toolbox;
+mod walk;
+mod write_file;
 
 pub use built_in::built_in;
 pub use delegate::tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks};
 pub use delegate::{DELEGATE_TASK, DelegateOptions, DelegateTool};
 pub use groups::Groups;
+pub use list_files::ListFiles;
 pub use port::{Effect, Invocation, Site, Tool, ToolOutput};
 pub use read_file::ReadFile;
+pub use search_files::SearchFiles;
 pub use terminal::Terminal;
 pub use toolbox::Toolbox;
+pub use write_file::WriteFile;

@@ -1,7 +1,10 @@
 //! The built-in tools through the toolbox, with real files and real processes.
 
 mod ledger;
+mod list_files;
 mod read_file;
 mod rig;
+mod search_files;
 mod terminal;
 mod toolbox;
+mod write_file;

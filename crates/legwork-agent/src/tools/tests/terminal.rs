@@ -117,16 +117,21 @@ async fn inv_14_a_group_that_cannot_be_stored_runs_nothing() {
     assert_eq!(rig.left(), 0);
 }
 
-const LEAVES_FOUR: &str = "sleep 991 & setsid sleep 992 & (trap '' TERM; sleep 993; true) & \
-     nohup sh -c 'while :; do sleep 1; done' >/dev/null 2>&1 &\n";
+/// Four processes of the kinds that outlive a command. It goes on once each of them has got its name.
+const LEAVES_FOUR: &str = r#"
+    becomes() { until grep -qsx "$1" "/proc/$2/comm"; do :; done; }
+    sleep 991 & becomes sleep $!
+    mkfifo up; setsid sh -c 'echo >up; exec sleep 992' & read line <up
+    (trap '' TERM; sleep 993; true) & shell=$!
+    until inner=$(cat /proc/$shell/task/$shell/children) && [ -n "$inner" ]; do :; done; becomes sleep $inner
+    nohup sh -c 'while :; do sleep 1; done' >/dev/null 2>&1 & becomes sh $!
+"#;
 
 #[tokio::test]
 async fn k15_what_a_command_leaves_behind_is_ended_and_named() {
     let rig = Rig::new();
     let begun = Instant::now();
-    let output =
-        run(&rig, &format!("{LEAVES_FOUR} until pgrep -f 'sleep 99[2]' >/dev/null; do :; done; echo done"))
-            .await;
+    let output = run(&rig, &format!("{LEAVES_FOUR} echo done")).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
     assert_eq!(rig.left(), 0);
     let content = output.content;

@@ -139,8 +139,13 @@ impl Commits {
         Done { effects: Vec::new(), refused }
     }
 
-    /// Takes out the effects that belong to a delegation that is given up.
-    pub(super) fn forget(&mut self, concerns: impl Fn(&Effect) -> bool) -> Vec<Effect> {
+    /// Drops the facts of a delegation that is given up, and takes out the effects that belong to it.
+    pub(super) fn forget(
+        &mut self,
+        delegation: &DelegationId,
+        concerns: impl Fn(&Effect) -> bool,
+    ) -> Vec<Effect> {
+        self.next.appends.retain(|append| append.delegation != *delegation);
         self.next.effects.extract_if(.., |effect| concerns(effect)).collect()
     }
 }

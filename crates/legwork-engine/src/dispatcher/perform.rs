@@ -175,7 +175,7 @@ impl Dispatcher {
         };
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
-        given_up.extend(self.commits.forget(mine));
+        given_up.extend(self.commits.forget(delegation, mine));
         self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {

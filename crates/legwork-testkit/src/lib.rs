@@ -3,3 +3,4 @@
 pub mod memory;
 pub mod server;
 pub mod store_suite;
+pub mod worlds;

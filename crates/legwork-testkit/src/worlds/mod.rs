@@ -1,0 +1,31 @@
+//! Seeded worlds: thousands of random schedules over the engine's book, with workers that answer, fail, hang and ignore
+//! stops, stores that refuse and fail, clocks that jump, owners that die; and laws that are checked after every step.
+//!
+//! A world runs no thread and waits for nothing. The running engine has tests of its own.
+
+mod account;
+mod action;
+mod audit;
+mod chance;
+mod comparison;
+mod ending;
+mod expectation;
+mod figures;
+mod lanes;
+mod law;
+mod note;
+mod run;
+mod runner;
+mod sabotage;
+mod saboteur;
+mod storage;
+mod terms;
+mod trail;
+mod world;
+
+pub use chance::Chance;
+pub use figures::Figures;
+pub use law::{Broken, Law};
+pub use run::{Wreck, run, run_sabotaged, worlds_wanted};
+pub use sabotage::Sabotage;
+pub use terms::Scenario;

@@ -90,6 +90,13 @@ impl Handle {
         self.tell(Message::Resume).await;
     }
 
+    /// Waits until every child of the delegation has settled, and claims nothing. Ends at once for one that this
+    /// process does not run.
+    pub async fn settled(&self, delegation: &DelegationId) {
+        // An engine that has ended has nothing left to wait for.
+        self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
+    }
+
     pub(crate) fn mailbox(&self) -> mpsc::Sender<Message> {
         self.mailbox.clone()
     }

@@ -14,6 +14,6 @@ mod runner;
 mod salvage;
 mod wiring;
 
-pub use handle::{Engine, Handle};
+pub use handle::{Engine, Handle, StartError};
 pub use options::{AtCapacity, Options, OptionsError, Patience};
 pub use wiring::{Clock, Wiring};

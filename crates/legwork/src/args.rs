@@ -206,7 +206,11 @@ pub struct StopArgs {
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {}
+pub struct DoctorArgs {
+    /// Do not ask the model for a word
+    #[arg(long)]
+    pub offline: bool,
+}
 
 /// Answers a command line that clap did not take: help and version, or a failure in the form that was asked for.
 ///

@@ -3,7 +3,7 @@
 //! Every verb gets one. It reads configuration on demand, so that verbs that need none work with a broken one.
 
 use crate::args::CommonArgs;
-use crate::failure::{CliError, Form};
+use crate::failure::CliError;
 use crate::paths::{Named, Paths};
 use crate::settings::model::{Embedded, ModelChoice};
 use crate::settings::{Environment, Settings, Sources, load};
@@ -33,11 +33,6 @@ impl Invocation {
         };
         let paths = Paths::find(&named, &environment)?;
         Ok(Invocation { common, environment, paths })
-    }
-
-    /// The form in which failures are written.
-    pub fn form(&self) -> Form {
-        self.common.form()
     }
 
     /// Reads and merges the configuration, and says its warnings on stderr unless `-q` was given. To be called once.

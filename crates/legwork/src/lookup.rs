@@ -20,14 +20,6 @@ pub enum Target {
 }
 
 impl Target {
-    /// The delegation that it is or belongs to.
-    pub fn record(&self) -> Option<&DelegationRecord> {
-        match self {
-            Target::Delegation(record) | Target::Unit(record, _) | Target::Child(record, _) => Some(record),
-            Target::Session(_) => None,
-        }
-    }
-
     /// The delegation that it is or belongs to, for verbs that a session means nothing to.
     ///
     /// # Errors

@@ -1,32 +1,43 @@
 //! The program `legwork`: reads the command line and hands it to the verb.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "settings, paths and failures stand here before the verbs that use them"
-)]
-
-#[cfg(not(unix))]
-compile_error!(
-    "legwork runs on Linux and macOS; it needs process groups and private files, which Windows does not have"
-);
-
 mod args;
 mod commands;
+mod embedded;
 mod failure;
 mod invocation;
+mod logging;
+mod lookup;
+mod model_source;
+mod outcomes;
+mod owner;
 mod paths;
+mod progress;
 mod settings;
+mod signals;
+mod state;
 mod stdout;
+mod tasks_file;
+mod wire;
+mod wording;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command};
 use failure::{CliError, Exit, Kind};
 use invocation::Invocation;
+
+#[cfg(not(unix))]
+compile_error!("legwork runs commands in Unix process groups; Windows is not supported, use WSL there");
+
+/// Threads that run agents. They wait for models and commands most of the time.
+const WORKERS: usize = 2;
+/// How long the program waits at its end for what still runs in the background.
+const LAST_WAIT: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -41,22 +52,47 @@ fn main() -> ExitCode {
 }
 
 fn perform(cli: Cli) -> Result<Exit, CliError> {
+    logging::start(&cli.common);
     let invocation = Invocation::new(cli.common)?;
-    match cli.command {
-        Command::Run(_) => Err(not_built("run")),
-        Command::Delegate(_) => Err(not_built("delegate")),
-        Command::Ps(_) => Err(not_built("ps")),
-        Command::Show(_) => Err(not_built("show")),
-        Command::Results(_) => Err(not_built("results")),
-        Command::Tail(_) => Err(not_built("tail")),
-        Command::Stop(_) => Err(not_built("stop")),
-        Command::Doctor(_) => Err(not_built("doctor")),
-        Command::Config(args) => commands::config::run(&invocation, &args),
-        Command::Completions(args) => commands::completions::run(&invocation, &args),
+    let runtime = runtime(&cli.command)?;
+    let exit = runtime.block_on(carry_out(&invocation, cli.command));
+    runtime.shutdown_timeout(LAST_WAIT);
+    exit
+}
+
+async fn carry_out(invocation: &Invocation, command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Run(args) => commands::run::run(invocation, &args).await,
+        Command::Delegate(args) => commands::delegate::run(invocation, &args).await,
+        Command::Ps(args) => commands::ps::run(invocation, &args).await,
+        Command::Show(args) => commands::show::run(invocation, &args).await,
+        Command::Results(args) => commands::results::run(invocation, &args).await,
+        Command::Tail(args) => commands::tail::run(invocation, &args).await,
+        Command::Stop(args) => commands::stop::run(invocation, &args).await,
+        Command::Doctor(args) => commands::doctor::run(invocation, &args).await,
+        Command::Config(args) => commands::config::run(invocation, &args),
+        Command::Completions(args) => commands::completions::run(invocation, &args),
     }
 }
 
-/// A verb whose module does not exist yet is refused by name.
-fn not_built(verb: &str) -> CliError {
-    CliError::new(Kind::NotBuilt, format!("`legwork {verb}` is not built yet"))
+/// Verbs that only look run on one thread; those that run agents get workers.
+fn runtime(command: &Command) -> Result<Runtime, CliError> {
+    let mut builder = match command {
+        Command::Run(_) | Command::Delegate(_) => {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(WORKERS);
+            builder
+        }
+        Command::Ps(_)
+        | Command::Show(_)
+        | Command::Results(_)
+        | Command::Tail(_)
+        | Command::Stop(_)
+        | Command::Doctor(_)
+        | Command::Config(_)
+        | Command::Completions(_) => Builder::new_current_thread(),
+    };
+    builder.enable_all().build().map_err(|error| {
+        CliError::new(Kind::Internal, format!("the system refused a thread or a timer: {error}"))
+    })
 }

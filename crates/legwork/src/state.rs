@@ -30,14 +30,20 @@ pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteSt
 pub fn open_to_work(invocation: &Invocation) -> Result<Arc<SqliteStore>, CliError> {
     let state = invocation.paths.state()?;
     state.prepare()?;
-    let options = StoreOptions { max_pages: max_pages(invocation)?, ..StoreOptions::default() };
+    let options = StoreOptions { max_pages: max_pages(invocation)? };
     Ok(Arc::new(SqliteStore::open(&state.database(), options)?))
 }
 
 /// `LEGWORK_STATE_MAX_PAGES` limits the database to so many pages, for disks that must not fill up.
 fn max_pages(invocation: &Invocation) -> Result<Option<u32>, CliError> {
     const VARIABLE: &str = "LEGWORK_STATE_MAX_PAGES";
-    let Some(text) = invocation.environment.text(VARIABLE)? else { return Ok(None) };
+    let Some(text) = invocation
+        .environment
+        .text(VARIABLE)
+        .map_err(|error| CliError::new(Kind::Configuration, error.to_string()))?
+    else {
+        return Ok(None);
+    };
     let pages = text.parse().ok().filter(|pages| *pages > 0);
     let wrong = || {
         CliError::new(

@@ -2,3 +2,11 @@
 
 pub mod completions;
 pub mod config;
+pub mod delegate;
+pub mod doctor;
+pub mod ps;
+pub mod results;
+pub mod run;
+pub mod show;
+pub mod stop;
+pub mod tail;

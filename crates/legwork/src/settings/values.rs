@@ -22,6 +22,7 @@ macro_rules! words {
             pub const WORDS: &[&str] = &[$($word),+];
 
             /// The word of this value.
+            #[allow(dead_code, reason = "every closed set has it; some are only read")]
             pub fn word(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }

@@ -15,6 +15,7 @@ use super::provider::Provider;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Embedded {
     /// It answers when nothing else is configured. The name of the model.
+    #[cfg_attr(not(feature = "local-model"), allow(dead_code, reason = "built only with the embedded model"))]
     BuiltIn(&'static str),
     /// Without a configured model nothing answers.
     Absent,

@@ -14,5 +14,4 @@ mod tests;
 
 pub use choice::{Embedded, ModelChoice};
 pub use endpoint::Endpoint;
-pub use error::ModelError;
 pub use provider::Provider;

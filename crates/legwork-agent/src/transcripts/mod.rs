@@ -1,0 +1,11 @@
+//! Live transcripts as files: one a child, append-only, readable while they are written, with a manifest beside them.
+
+mod child;
+mod files;
+mod follow;
+mod line;
+mod manifest;
+mod writer;
+
+pub use files::FileTranscripts;
+pub use follow::{Follow, Source};

@@ -1,0 +1,174 @@
+//! `legwork delegate`: runs tasks side by side without a parent model and prints their results.
+//!
+//! A unit counts as delivered once its result was written to stdout and flushed; a failed write parks it.
+
+use std::time::Duration;
+
+use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
+use legwork_core::delivery::ParkReason;
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined};
+use legwork_core::steering::Scope;
+
+use crate::args::DelegateArgs;
+use crate::failure::{CliError, Exit, Kind};
+use crate::invocation::Invocation;
+use crate::outcomes::Outcomes;
+use crate::progress::{Screen, follow};
+use crate::signals::{Asked, Signals};
+use crate::wire::Workplace;
+use crate::{stdout, tasks_file};
+
+/// How long the last lines of progress may take once the results are there.
+const LAST_LINES: Duration = Duration::from_millis(300);
+
+/// How the wait for the results ended.
+enum Ended {
+    /// All children have settled.
+    Settled(Box<Joined>),
+    /// The work was released: it stays in the store.
+    Released,
+    /// The user did not want to wait for the stop.
+    LeftAtOnce,
+}
+
+/// Runs the tasks and prints their results.
+///
+/// # Errors
+/// When the tasks are wrong, no model is configured or nothing could be started.
+pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, CliError> {
+    let settings = invocation.settings()?;
+    let tasks = tasks_file::read(args, settings.delegation.goal_max_bytes)?;
+    let mut signals = Signals::listen()
+        .map_err(|error| CliError::new(Kind::Internal, format!("signals cannot be listened to: {error}")))?;
+    let workplace = Workplace::open(invocation, &settings).await?;
+    let goals: Vec<String> = tasks.iter().map(|task| task.goal.clone()).collect();
+    let mut watch = workplace.handle.watch();
+    let ticket = dispatch(&workplace, tasks).await?;
+    let mut screen = Screen::of(invocation);
+    screen.head(&headline(&ticket));
+    let mut attended = Attended { workplace: &workplace, ticket: &ticket, interrupted: false };
+    let ended = {
+        let shown = follow(&workplace.handle, watch.as_mut(), (&ticket, &goals), &mut screen);
+        attended.until_ended(&mut signals, shown).await
+    };
+    screen.clear();
+    let interrupted = attended.interrupted;
+    let exit = match ended? {
+        Ended::Settled(joined) => deliver(invocation, &workplace, *joined).await?,
+        Ended::Released => Exit::Terminated,
+        Ended::LeftAtOnce => return Ok(Exit::Interrupted),
+    };
+    workplace.close().await;
+    Ok(if interrupted { Exit::Interrupted } else { exit })
+}
+
+fn headline(ticket: &Ticket) -> String {
+    let count = ticket.children.len();
+    let noun = if count == 1 { "task" } else { "tasks" };
+    format!("{}: {count} {noun}; `legwork ps` shows them, Ctrl-C stops them", ticket.delegation)
+}
+
+async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, CliError> {
+    let session = workplace.new_session("shell").await?;
+    let batch = NewBatch {
+        lineage: Lineage { session, parent: None, depth: 0 },
+        call_key: None,
+        reach: Reach::Joined,
+        tasks,
+        setting: workplace.setting.clone(),
+    };
+    Ok(workplace.handle.dispatch(batch).await?)
+}
+
+/// A delegation that is waited for.
+struct Attended<'a> {
+    workplace: &'a Workplace,
+    ticket: &'a Ticket,
+    interrupted: bool,
+}
+
+impl Attended<'_> {
+    /// Waits for the results while `shown` shows the progress, and does what signals ask for.
+    async fn until_ended(
+        &mut self,
+        signals: &mut Signals,
+        shown: impl Future<Output = ()>,
+    ) -> Result<Ended, CliError> {
+        let joined = self.workplace.handle.join(&self.ticket.delegation);
+        tokio::pin!(joined, shown);
+        let mut showing = true;
+        loop {
+            tokio::select! {
+                () = &mut shown, if showing => showing = false,
+                joined = &mut joined => {
+                    if showing {
+                        // Deadline: the last lines of progress are on their way; a watcher that lost some never ends.
+                        tokio::time::timeout(LAST_LINES, &mut shown).await.ok();
+                    }
+                    return Ok(Ended::Settled(Box::new(joined?)));
+                }
+                asked = signals.next() => {
+                    if let Some(ended) = self.asked(asked).await {
+                        return Ok(ended);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn asked(&mut self, asked: Asked) -> Option<Ended> {
+        match (asked, self.interrupted) {
+            (Asked::Interrupt | Asked::Release, true) => Some(Ended::LeftAtOnce),
+            (Asked::Release, false) => Some(Ended::Released),
+            (Asked::Interrupt, false) => {
+                self.interrupted = true;
+                let scope = Scope::Delegation(self.ticket.delegation.clone());
+                self.workplace.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+                None
+            }
+        }
+    }
+}
+
+async fn deliver(invocation: &Invocation, workplace: &Workplace, joined: Joined) -> Result<Exit, CliError> {
+    let outcomes = Outcomes::all(&joined.record);
+    let printed = if invocation.common.json {
+        stdout::print_json(&outcomes.to_json())
+    } else {
+        stdout::print(&outcomes.to_text())
+    };
+    let now = workplace.owner.now();
+    match printed {
+        Ok(()) => workplace.store.acknowledge(joined.claims, now).await?,
+        Err(error) => {
+            workplace.store.park(joined.claims, now, ParkReason::WriteFailed).await?;
+            return Err(error.with_hint(format!(
+                "the results are kept: `legwork results {}` prints them",
+                joined.record.accepted.delegation
+            )));
+        }
+    }
+    Ok(outcomes.exit())
+}
+
+impl From<DispatchError> for CliError {
+    fn from(error: DispatchError) -> CliError {
+        let kind = match &error {
+            DispatchError::Refused(_) => Kind::Input,
+            DispatchError::Store(_) => Kind::State,
+            DispatchError::Closed => Kind::Internal,
+        };
+        CliError::new(kind, error.to_string())
+    }
+}
+
+impl From<JoinError> for CliError {
+    fn from(error: JoinError) -> CliError {
+        let kind = match &error {
+            JoinError::Unknown(_) | JoinError::Closed => Kind::Internal,
+            JoinError::Store(_) => Kind::State,
+        };
+        CliError::new(kind, error.to_string())
+    }
+}

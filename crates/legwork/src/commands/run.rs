@@ -1,0 +1,203 @@
+//! `legwork run`: one prompt, one answer on stdout. What the agent delegates is joined, and the exit code tells the truth
+//! about all of it.
+
+use std::io::Read;
+use std::time::Duration;
+
+use legwork_agent::session::{RunError, RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
+use legwork_agent::worker::ModelSource;
+use legwork_core::completion::BatchResult;
+use legwork_core::ids::{Epoch, SessionId};
+use legwork_core::outcome::{Ending, Force, StopReason};
+use legwork_core::ports::{Delegator, Facts, NewSession, StopNotice};
+use legwork_core::step::Fence;
+use serde_json::json;
+
+use crate::args::RunArgs;
+use crate::failure::{CliError, Exit, Kind};
+use crate::invocation::Invocation;
+use crate::progress::{Screen, follow_all, told};
+use crate::settings::Settings;
+use crate::signals::{Asked, Signals};
+use crate::wire::{self, Workplace};
+use crate::{stdout, wording};
+
+/// What is allowed on top of the stop grace until stopped subagents are stored.
+const SETTLE_SLACK: Duration = Duration::from_millis(500);
+
+/// How the wait for the answer ended.
+enum Ended {
+    Answered(Box<RunOutcome>),
+    Released,
+    LeftAtOnce,
+}
+
+/// Asks the prompt and prints the answer.
+///
+/// # Errors
+/// When the prompt is empty, no model is configured or nothing could be started.
+pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliError> {
+    let settings = invocation.settings()?;
+    let prompt = prompt(&args.prompt, settings.delegation.goal_max_bytes)?;
+    let mut signals = Signals::listen()
+        .map_err(|error| CliError::new(Kind::Internal, format!("signals cannot be listened to: {error}")))?;
+    let workplace = Workplace::open(invocation, &settings).await?;
+    let session = workplace.owner.new_session();
+    let setup = setup(invocation, &settings, (&workplace, session.clone()), prompt)?;
+    let quiet = invocation.common.quiet;
+    let (line, stop) = SessionLine::new(Box::new(move |event| {
+        if !quiet {
+            told(&event);
+        }
+    }));
+    let screen = if quiet { Screen::Silent } else { Screen::Lines };
+    let mut watch = workplace.handle.watch();
+    let mut interrupted = false;
+    let ended = {
+        let asking = run_prompt(setup, line, &stop);
+        let showing = follow_all(&workplace.handle, watch.as_mut(), &screen);
+        tokio::pin!(asking, showing);
+        loop {
+            tokio::select! {
+                outcome = &mut asking => break Ended::Answered(Box::new(outcome?)),
+                () = &mut showing => {}
+                asked = signals.next() => {
+                    if let Some(ended) = asked_for(asked, &stop, &mut interrupted) {
+                        break ended;
+                    }
+                }
+            }
+        }
+    };
+    let exit = match ended {
+        Ended::Answered(outcome) => {
+            let grace = settings.delegation.stop_grace + SETTLE_SLACK;
+            conclude(invocation, (&workplace, &session), *outcome, grace).await?
+        }
+        Ended::Released => Exit::Terminated,
+        Ended::LeftAtOnce => return Ok(Exit::Interrupted),
+    };
+    workplace.close().await;
+    Ok(if interrupted { Exit::Interrupted } else { exit })
+}
+
+fn prompt(typed: &str, bytes_max: usize) -> Result<String, CliError> {
+    let prompt = if typed == "-" { from_stdin(bytes_max)? } else { typed.to_owned() };
+    if prompt.trim().is_empty() {
+        return Err(CliError::new(Kind::Input, "the prompt is empty").with_hint("say what is to be done"));
+    }
+    if prompt.len() > bytes_max {
+        let message = format!("the prompt is {} bytes long; the limit is {bytes_max}", prompt.len());
+        return Err(CliError::new(Kind::Input, message).with_hint(
+            "put long material into a file and name it in the prompt, or raise delegation.goal_max_bytes",
+        ));
+    }
+    Ok(prompt)
+}
+
+fn from_stdin(bytes_max: usize) -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        CliError::new(Kind::Input, format!("the prompt cannot be read from stdin: {error}"))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CliError::new(Kind::Input, format!("stdin: byte {at} of the prompt is not UTF-8"))
+    })
+}
+
+fn setup(
+    invocation: &Invocation,
+    settings: &Settings,
+    (workplace, session): (&Workplace, SessionId),
+    prompt: String,
+) -> Result<RunSetup, CliError> {
+    let mut setting = workplace.setting.clone();
+    setting.route = workplace.models.main.clone();
+    let model = workplace.models.model(&setting.route);
+    Ok(RunSetup {
+        store: workplace.store.clone(),
+        model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
+        toolbox: workplace.oneshot_tools(&settings.delegation),
+        delegator: std::sync::Arc::new(workplace.handle.clone()),
+        limits: wire::limits(&settings.delegation),
+        session: NewSession {
+            id: session,
+            name: None,
+            kind: "run".to_owned(),
+            folder: setting.folder.clone(),
+            at: workplace.owner.now(),
+        },
+        fence: Fence { owner: workplace.owner.record.id.clone(), epoch: Epoch(1) },
+        setting,
+        depth_max: wire::depth_max(&settings.delegation),
+        spill: invocation.paths.state()?.spill(),
+        prompt,
+    })
+}
+
+fn asked_for(asked: Asked, stop: &SessionStop, interrupted: &mut bool) -> Option<Ended> {
+    match (asked, std::mem::replace(interrupted, asked == Asked::Interrupt)) {
+        (Asked::Interrupt | Asked::Release, true) => {
+            *interrupted = true;
+            Some(Ended::LeftAtOnce)
+        }
+        (Asked::Release, false) => Some(Ended::Released),
+        (Asked::Interrupt, false) => {
+            stop.stop(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
+            None
+        }
+    }
+}
+
+/// Waits a bounded time for what a stop cut off, prints the answer and says how it all ended.
+async fn conclude(
+    invocation: &Invocation,
+    (workplace, session): (&Workplace, &SessionId),
+    outcome: RunOutcome,
+    grace: Duration,
+) -> Result<Exit, CliError> {
+    let mut whole = outcome.report.ending == Ending::Answered;
+    let mut delegations = Vec::new();
+    let delegated = outcome.delegations.unwrap_or_else(|error| {
+        eprintln!("error: what was delegated cannot be read: {error}");
+        whole = false;
+        Vec::new()
+    });
+    for id in &delegated {
+        // Deadline: a stop ends every subagent within its grace; an answered prompt has joined all of them.
+        tokio::time::timeout(grace, workplace.handle.settled(id)).await.ok();
+        if let Some(record) = workplace.store.delegation(id).await? {
+            let batch = BatchResult::of(&record);
+            whole &= batch.is_success(record.children.len());
+            delegations.push(json!(batch));
+        }
+    }
+    let answer = outcome.report.answer.as_deref();
+    if invocation.common.json {
+        let error = outcome.report.error.as_deref();
+        let mut document = json!({"answer": answer, "session_id": session, "delegations": delegations});
+        if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
+            fields.insert("failure".to_owned(), json!(error));
+        }
+        stdout::print_json(&document)?;
+    } else if let Some(answer) = answer {
+        stdout::print(wording::plain(answer).trim_end())?;
+    }
+    if let Some(error) = &outcome.report.error {
+        eprintln!("error: {}", wording::plain(error));
+    }
+    Ok(if whole { Exit::Success } else { Exit::Incomplete })
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> CliError {
+        let kind = match &error {
+            RunError::Folder(_) => Kind::Input,
+            RunError::Store(_) => Kind::State,
+        };
+        CliError::new(kind, error.to_string())
+    }
+}

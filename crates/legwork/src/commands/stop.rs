@@ -1,0 +1,184 @@
+//! `legwork stop`: ends work, with everything below it, in whichever process it runs. The request is a row of the store;
+//! the verb waits a bounded time for the ends.
+
+use std::time::Duration;
+
+use legwork_core::child::ChildState;
+use legwork_core::ids::{ChildId, DelegationId, RequestId, SessionId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Facts, Filter};
+use legwork_core::record::DelegationRecord;
+use legwork_core::steering::{Request, Scope, Wish};
+use legwork_sqlite::SqliteStore;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::args::StopArgs;
+use crate::failure::{CliError, Exit, Kind};
+use crate::invocation::Invocation;
+use crate::lookup::{self, Target};
+use crate::owner::Owner;
+use crate::{state, stdout};
+
+/// How long the verb waits for the ends. A stop itself is bounded by `delegation.stop_grace_ms`.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// One thing to stop: what the request is aimed at, and the children whose ends are waited for.
+struct Aim {
+    scope: Scope,
+    delegation: DelegationId,
+    children: Vec<ChildId>,
+}
+
+/// Asks for the stop and waits for it.
+///
+/// # Errors
+/// When there is no such thing, or the store cannot be used.
+pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliError> {
+    let Some(store) = state::open_to_look(invocation).await? else {
+        return match args.id.first() {
+            Some(id) => Err(lookup::unknown(id)),
+            None => answer(invocation, &[], &[], 0),
+        };
+    };
+    drop(store);
+    let store = state::open_to_work(invocation)?;
+    let owner = Owner::new();
+    let aims = aims(&store, args).await?;
+    let (dead, alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
+    for aim in &alive {
+        store.ask(request(&owner, aim.scope.clone())).await?;
+    }
+    let (stopped, pending) = wait(&store, &alive).await?;
+    answer(invocation, &stopped, &pending, dead.len())
+}
+
+async fn aims(store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
+    if args.all {
+        return Ok(store.delegations(Filter::Open).await?.iter().map(whole).collect());
+    }
+    if let Some(session) = &args.session {
+        return of_session(store, session).await;
+    }
+    let mut aims = Vec::new();
+    for typed in &args.id {
+        match lookup::find(store, typed).await? {
+            Target::Delegation(record) => aims.push(whole(&record)),
+            Target::Unit(record, place) => aims.push(of_unit(&record, place)),
+            Target::Child(record, task_index) => aims.push(of_child(&record, task_index)),
+            Target::Session(id) => aims.extend(open_of(store, &id).await?),
+        }
+    }
+    Ok(aims)
+}
+
+async fn of_session(store: &SqliteStore, typed: &str) -> Result<Vec<Aim>, CliError> {
+    match lookup::find(store, typed).await? {
+        Target::Session(id) => open_of(store, &id).await,
+        Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => {
+            Err(CliError::new(Kind::NotFound, format!("{typed} is not a session"))
+                .with_hint("leave --session out to stop a delegation, unit or child"))
+        }
+    }
+}
+
+async fn open_of(store: &SqliteStore, session: &SessionId) -> Result<Vec<Aim>, CliError> {
+    Ok(store.delegations(Filter::OpenOf(session.clone())).await?.iter().map(whole).collect())
+}
+
+fn whole(record: &DelegationRecord) -> Aim {
+    aim(record, Scope::Delegation(record.accepted.delegation.clone()), 0..record.children.len())
+}
+
+fn of_unit(record: &DelegationRecord, place: usize) -> Aim {
+    let unit = &record.accepted.units[place];
+    aim(record, Scope::Unit(unit.id.clone()), unit.task_indexes.iter().copied())
+}
+
+fn of_child(record: &DelegationRecord, task_index: usize) -> Aim {
+    aim(record, Scope::Child(record.children[task_index].id.clone()), [task_index])
+}
+
+fn aim(record: &DelegationRecord, scope: Scope, tasks: impl IntoIterator<Item = usize>) -> Aim {
+    let open = tasks.into_iter().map(|task| &record.children[task]).filter(|child| child.outcome().is_none());
+    Aim {
+        scope,
+        delegation: record.accepted.delegation.clone(),
+        children: open.map(|child| child.id.clone()).collect(),
+    }
+}
+
+/// Nobody can carry a stop out in a process that is gone.
+async fn split_by_owner(
+    store: &SqliteStore,
+    owner: &Owner,
+    aims: Vec<Aim>,
+) -> Result<(Vec<Aim>, Vec<Aim>), CliError> {
+    let (mut dead, mut alive) = (Vec::new(), Vec::new());
+    for aim in aims.into_iter().filter(|aim| !aim.children.is_empty()) {
+        let record = store.delegation(&aim.delegation).await?;
+        let lives = record.is_some_and(|record| owner.lives_elsewhere(&record.owner));
+        if lives { alive.push(aim) } else { dead.push(aim) }
+    }
+    Ok((dead, alive))
+}
+
+fn request(owner: &Owner, scope: Scope) -> Request {
+    Request {
+        id: RequestId::from_bits((owner.bits)()),
+        at: owner.now(),
+        scope,
+        wish: Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask },
+    }
+}
+
+/// Waits until every child has settled or the time is over, and says which have and which have not.
+async fn wait(store: &SqliteStore, aims: &[Aim]) -> Result<(Vec<ChildId>, Vec<ChildId>), CliError> {
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        let (mut settled, mut open) = (Vec::new(), Vec::new());
+        for aim in aims {
+            let record = store.delegation(&aim.delegation).await?;
+            for child in record.iter().flat_map(|record| &record.children) {
+                if aim.children.contains(&child.id) {
+                    let ended = matches!(child.state, ChildState::Settled(_));
+                    if ended { settled.push(child.id.clone()) } else { open.push(child.id.clone()) }
+                }
+            }
+        }
+        if open.is_empty() || Instant::now() >= until {
+            return Ok((settled, open));
+        }
+        // Deadline: the ends are rows that another process writes, so this one looks again until then.
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn answer(
+    invocation: &Invocation,
+    stopped: &[ChildId],
+    pending: &[ChildId],
+    dead: usize,
+) -> Result<Exit, CliError> {
+    if invocation.common.json {
+        stdout::print_json(&json!({"stopped": stopped, "pending": pending}))?;
+    } else {
+        let ids = |children: &[ChildId]| children.iter().map(ChildId::as_str).collect::<Vec<_>>().join(", ");
+        if !stopped.is_empty() {
+            stdout::print(&format!("stopped: {}", ids(stopped)))?;
+        }
+        if !pending.is_empty() {
+            stdout::print(&format!("asked to stop, not ended yet: {}", ids(pending)))?;
+        }
+        if stopped.is_empty() && pending.is_empty() {
+            stdout::print("nothing was running there")?;
+        }
+    }
+    if dead > 0 && !invocation.common.quiet {
+        eprintln!(
+            "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
+        );
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,84 @@
+//! `legwork tail ID`: the live transcript of a child, or the merged ones of a delegation.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use legwork_agent::transcripts::{Follow, Source};
+use legwork_core::ports::Facts;
+use legwork_core::record::DelegationRecord;
+use legwork_sqlite::SqliteStore;
+use serde_json::json;
+
+use crate::args::TailArgs;
+use crate::failure::{CliError, Exit, Kind};
+use crate::invocation::Invocation;
+use crate::lookup::{self, Target};
+use crate::{state, stdout};
+
+/// Between two looks of `-f`.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Looks between two questions to the store whether the work has ended without an end mark.
+const LOOKS_A_QUESTION: u32 = 10;
+
+/// Prints what is written, and with `-f` what is being written until it ends.
+///
+/// # Errors
+/// When there is no such child or delegation, or a transcript cannot be read.
+pub async fn run(invocation: &Invocation, args: &TailArgs) -> Result<Exit, CliError> {
+    let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
+    let target = lookup::find(store.as_ref(), &args.id).await?.of_delegation(&args.id)?;
+    let (record, tasks) = match target {
+        Target::Child(record, task_index) => (record, vec![task_index]),
+        Target::Unit(record, place) => {
+            let tasks = record.accepted.units[place].task_indexes.clone();
+            (record, tasks)
+        }
+        Target::Delegation(record) => {
+            let tasks = (0..record.children.len()).collect();
+            (record, tasks)
+        }
+        Target::Session(_) => return Err(lookup::unknown(&args.id)),
+    };
+    let mut follow = Follow::new(sources(&record, &tasks));
+    let mut looks = 0;
+    loop {
+        let ended = follow.has_ended() || (looks % LOOKS_A_QUESTION == 0 && settled(&store, &record).await?);
+        print(invocation, args, look(&mut follow)?)?;
+        if !args.follow || ended {
+            return Ok(Exit::Success);
+        }
+        looks += 1;
+        // Deadline: another process writes the files and tells nobody, so this one looks again.
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn sources(record: &DelegationRecord, tasks: &[usize]) -> Vec<Source> {
+    let source = |&task_index: &usize| {
+        let path = record.accepted.transcripts.get(task_index).filter(|path| !path.is_empty())?;
+        let label = if tasks.len() > 1 { format!("[{task_index}] ") } else { String::new() };
+        Some(Source { label, path: PathBuf::from(path) })
+    };
+    tasks.iter().filter_map(source).collect()
+}
+
+async fn settled(store: &SqliteStore, record: &DelegationRecord) -> Result<bool, CliError> {
+    let now = store.delegation(&record.accepted.delegation).await?;
+    Ok(now.is_none_or(|record| record.is_settled()))
+}
+
+fn look(follow: &mut Follow) -> Result<Vec<String>, CliError> {
+    follow.look().map_err(|error| {
+        CliError::new(Kind::State, format!("a transcript cannot be read: {error}")).caused_by(error)
+    })
+}
+
+/// Lines for people; with `--json` one document, or one a line with `-f`.
+fn print(invocation: &Invocation, args: &TailArgs, lines: Vec<String>) -> Result<(), CliError> {
+    match (invocation.common.json, args.follow) {
+        (true, false) => stdout::print_json(&json!({"lines": lines})),
+        (true, true) => lines.iter().try_for_each(|line| stdout::print_json(&json!({"line": line}))),
+        (false, _) if lines.is_empty() => Ok(()),
+        (false, _) => stdout::print(&lines.join("\n")),
+    }
+}

@@ -1,0 +1,117 @@
+//! Builds the models that a working verb talks to, and finds them again by route.
+//!
+//! Which model, where and with which key is decided by the settings; this module only builds what they chose.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use legwork_agent::models::{
+    ApiKey, CallLimits, Model, OpenAiChat, OpenAiChatOptions, Proxies, Script, Scripted, SharedHttp,
+};
+use legwork_agent::worker::ModelSource;
+use legwork_core::batch::Route;
+
+use crate::embedded;
+use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
+use crate::settings::Settings;
+use crate::settings::model::{ModelChoice, Provider};
+
+/// The models of one process.
+pub struct Models {
+    /// The route of the conversation itself.
+    pub main: Route,
+    /// The route of its children.
+    pub children: Route,
+    by_route: HashMap<String, Arc<dyn Model>>,
+}
+
+impl Models {
+    /// Builds the model of the conversation and that of its children.
+    ///
+    /// # Errors
+    /// When no model is configured, or one of them cannot be built.
+    pub fn resolve(invocation: &Invocation, settings: &Settings) -> Result<Models, CliError> {
+        let main = invocation.model(settings, embedded::AVAILABLE)?;
+        let children = main.for_children(settings, &invocation.environment)?;
+        let http = SharedHttp::new(Proxies::read(|name| {
+            // A variable that is not text names no address.
+            invocation.environment.text(name).ok().flatten().map(str::to_owned)
+        }));
+        let (main_route, child_route) = (route(&main), route(&children));
+        let mut by_route: HashMap<String, Arc<dyn Model>> = HashMap::new();
+        by_route.insert(key(&main_route), build(invocation, &main, &http)?);
+        if child_route != main_route {
+            by_route.insert(key(&child_route), build(invocation, &children, &http)?);
+        }
+        Ok(Models { main: main_route, children: child_route, by_route })
+    }
+}
+
+impl ModelSource for Models {
+    fn model(&self, route: &Route) -> Result<Arc<dyn Model>, String> {
+        self.by_route.get(&key(route)).cloned().ok_or_else(|| {
+            format!(
+                "the model {} is not configured in this process; configure it and start again",
+                route.model
+            )
+        })
+    }
+}
+
+fn key(route: &Route) -> String {
+    format!("{}\n{}\n{}", route.model, route.base_url.as_deref().unwrap_or(""), route.api_mode)
+}
+
+/// What is stored of a choice: everything but the key.
+fn route(choice: &ModelChoice) -> Route {
+    Route {
+        model: choice.reference(),
+        base_url: choice.base_url.as_ref().map(|endpoint| endpoint.as_str().to_owned()),
+        api_mode: choice.api_mode.word().to_owned(),
+        key_source: choice.key_source.clone(),
+    }
+}
+
+fn build(
+    invocation: &Invocation,
+    choice: &ModelChoice,
+    http: &SharedHttp,
+) -> Result<Arc<dyn Model>, CliError> {
+    match choice.provider {
+        Provider::Local => embedded::open(invocation, &choice.name),
+        Provider::Scripted => scripted(invocation, &choice.name),
+        Provider::OpenAi | Provider::OpenAiCompatible => openai_chat(choice, http),
+        Provider::Anthropic | Provider::Gemini | Provider::Ollama => Err(CliError::new(
+            Kind::NotBuilt,
+            format!("the provider {} is not built yet", choice.provider.word()),
+        )),
+    }
+}
+
+fn openai_chat(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, CliError> {
+    let Some(endpoint) = &choice.base_url else {
+        return Err(CliError::new(Kind::Internal, "BUG: a provider with an address has none"));
+    };
+    let options = OpenAiChatOptions {
+        provider: choice.provider.word().to_owned(),
+        base_url: endpoint.as_str().to_owned(),
+        key: ApiKey::new(choice.key.expose()),
+        model: choice.name.clone(),
+        window: None,
+        limits: CallLimits::default(),
+    };
+    match OpenAiChat::new(options, http) {
+        Ok(model) => Ok(Arc::new(model)),
+        Err(error) => Err(CliError::new(Kind::Configuration, error.to_string())),
+    }
+}
+
+fn scripted(invocation: &Invocation, name: &str) -> Result<Arc<dyn Model>, CliError> {
+    let path: PathBuf = invocation.paths.working_folder().join(name);
+    match Script::read(&path) {
+        Ok(script) => Ok(Arc::new(Scripted::new(name, script))),
+        Err(error) => Err(CliError::new(Kind::Input, error.to_string())),
+    }
+}

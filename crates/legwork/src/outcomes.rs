@@ -1,0 +1,137 @@
+//! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
+
+use legwork_core::completion::{BatchResult, Entry};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::outcome::WireStatus;
+use legwork_core::record::DelegationRecord;
+use serde_json::{Value, json};
+
+use crate::failure::Exit;
+use crate::wording;
+use std::time::Duration;
+
+/// The results so far, in task order.
+pub struct Outcomes<'a> {
+    record: &'a DelegationRecord,
+    batch: BatchResult,
+    /// The tasks that were asked for.
+    wanted: Vec<usize>,
+}
+
+impl<'a> Outcomes<'a> {
+    /// Those of the whole delegation.
+    pub fn all(record: &'a DelegationRecord) -> Self {
+        Outcomes::of(record, (0..record.children.len()).collect())
+    }
+
+    /// Those of some of its tasks.
+    pub fn of(record: &'a DelegationRecord, wanted: Vec<usize>) -> Self {
+        let mut batch = BatchResult::of(record);
+        batch.results.retain(|entry| wanted.contains(&entry.task_index));
+        batch.live_transcripts =
+            batch.results.iter().filter_map(|entry| entry.live_transcript.clone()).collect();
+        Outcomes { record, batch, wanted }
+    }
+
+    /// Whether every task that was asked for has ended.
+    pub fn are_complete(&self) -> bool {
+        self.batch.results.len() == self.wanted.len()
+    }
+
+    /// 0 when all are whole answers, else 1.
+    pub fn exit(&self) -> Exit {
+        if self.batch.is_success(self.wanted.len()) { Exit::Success } else { Exit::Incomplete }
+    }
+
+    /// The shape of `delegate --json`.
+    pub fn to_json(&self) -> Value {
+        json!(self.batch)
+    }
+
+    /// The shape of `results --json`.
+    pub fn to_json_with_delivery(&self) -> Value {
+        let mut value = self.to_json();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("complete".to_owned(), json!(self.are_complete()));
+            fields.insert("delivery".to_owned(), json!(self.delivery()));
+        }
+        value
+    }
+
+    /// The delivery of the unit, or of each when there are several.
+    fn delivery(&self) -> Value {
+        let states: Vec<&str> =
+            self.record.deliveries.iter().map(|delivery| delivery.state.as_str()).collect();
+        match states.as_slice() {
+            [one] => json!(one),
+            several => json!(several),
+        }
+    }
+
+    /// The text for people: a head and a body for each task, then a line that counts.
+    pub fn to_text(&self) -> String {
+        let mut parts: Vec<String> = self.batch.results.iter().map(|entry| self.entry_text(entry)).collect();
+        parts.extend(self.open_text());
+        parts.push(self.closing_line());
+        parts.join("\n\n")
+    }
+
+    fn entry_text(&self, entry: &Entry) -> String {
+        let goal = &self.record.accepted.tasks[entry.task_index].goal;
+        let (number, of) = (entry.task_index + 1, self.record.children.len());
+        let took = wording::duration(Duration::from_secs_f64(entry.duration_seconds.max(0.0)));
+        let cut = if entry.truncated { ", cut short by the step limit" } else { "" };
+        let head = format!(
+            "{} {number}/{of}  {}  ({}{cut}, {took}, {} tokens)",
+            icon(entry),
+            wording::one_line(goal, 70),
+            entry.status.as_str(),
+            wording::count(entry.tokens.input + entry.tokens.output),
+        );
+        let mut lines = vec![head];
+        lines.extend(entry.error.as_deref().map(|error| indented(&format!("error: {error}"))));
+        lines.extend(entry.summary.as_deref().map(indented));
+        lines.join("\n")
+    }
+
+    fn open_text(&self) -> Option<String> {
+        let open = self.wanted.len() - self.batch.results.len();
+        (open > 0).then(|| format!("{open} of {} tasks have not ended yet", self.wanted.len()))
+    }
+
+    fn closing_line(&self) -> String {
+        let whole = self.batch.results.iter().filter(|entry| icon(entry) == "✓").count();
+        let total = Duration::from_secs_f64(self.batch.total_duration_seconds.max(0.0));
+        format!(
+            "{}: {whole} of {} completed in {}",
+            self.batch.delegation_id,
+            self.wanted.len(),
+            wording::duration(total)
+        )
+    }
+
+    /// Whether the results still wait to be taken by whoever asks for them.
+    pub fn waits_for_somebody(state: &DeliveryState) -> bool {
+        matches!(state, DeliveryState::Ready { .. } | DeliveryState::Parked(_))
+    }
+}
+
+fn icon(entry: &Entry) -> &'static str {
+    match entry.status {
+        WireStatus::Completed if entry.truncated => "⚠",
+        WireStatus::Completed => "✓",
+        WireStatus::BudgetExhausted
+        | WireStatus::Error
+        | WireStatus::Failed
+        | WireStatus::Interrupted
+        | WireStatus::Stalled
+        | WireStatus::Timeout
+        | WireStatus::Unknown => "✗",
+    }
+}
+
+fn indented(text: &str) -> String {
+    let plain = wording::plain(text);
+    let lines: Vec<String> = plain.trim_end().lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}

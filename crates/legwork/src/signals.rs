@@ -1,0 +1,44 @@
+//! The signals that end a working verb. Interrupting stops the work; the others release it, so that it stays resumable.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What the user or the system asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// SIGINT: stop the work.
+    Interrupt,
+    /// SIGTERM, SIGHUP: end the process and leave the work resumable.
+    Release,
+}
+
+/// Listens from its creation on.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Begins to listen; the signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next signal. Dropping the future loses none.
+    pub async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::Interrupt,
+            _ = self.terminate.recv() => Asked::Release,
+            _ = self.hang_up.recv() => Asked::Release,
+        }
+    }
+}

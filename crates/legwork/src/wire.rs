@@ -1,0 +1,220 @@
+//! The only composition root: puts store, models, tools, worker and engine together for a working verb.
+
+use std::sync::Arc;
+
+use legwork_agent::process::{NoShell, Shells};
+use legwork_agent::tools::{DelegateOptions, DelegateTool, Groups, Toolbox, built_in};
+use legwork_agent::transcripts::FileTranscripts;
+use legwork_agent::turn::TurnLimits;
+use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_core::batch::{Rights, Setting};
+use legwork_core::budget::Allowance;
+use legwork_core::ids::SessionId;
+use legwork_core::ports::{Conversations, NewSession, Store};
+use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
+use legwork_sqlite::SqliteStore;
+
+use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
+use crate::model_source::Models;
+use crate::owner::{self, Owner};
+use crate::settings::{self, DelegationSettings, Settings};
+use crate::state;
+
+/// Everything a working verb needs.
+pub struct Workplace {
+    /// The database.
+    pub store: Arc<SqliteStore>,
+    /// This process as an owner.
+    pub owner: Owner,
+    /// The engine's handle.
+    pub handle: Handle,
+    /// What children run with.
+    pub setting: Setting,
+    /// The models of this process.
+    pub models: Arc<Models>,
+    /// How commands are run, and where their process groups are noted.
+    commands: (Arc<Shells>, Arc<Groups>),
+    engine: Engine,
+}
+
+impl Workplace {
+    /// Opens the state folder, settles what dead processes left, and starts the engine.
+    ///
+    /// # Errors
+    /// When no model is configured, or the state folder or the system cannot be used. Nothing runs then.
+    pub async fn open(invocation: &Invocation, settings: &Settings) -> Result<Workplace, CliError> {
+        let models = Arc::new(Models::resolve(invocation, settings)?);
+        let store = state::open_to_work(invocation)?;
+        let owner = owner::enter(store.as_ref()).await?;
+        owner::settle_the_dead(store.as_ref(), &owner, invocation.common.quiet).await?;
+        if let Err(error) = legwork_agent::process::adopt_orphans() {
+            tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
+        }
+        let shells = Shells::new(std::env::vars_os())?;
+        let commands = (Arc::new(shells), Arc::new(Groups::new(store.clone())));
+        let tools = Tools::of(&settings.delegation, commands.clone(), None);
+        let wiring = Wiring {
+            store: store.clone(),
+            worker: Arc::new(LocalWorker::new(parts(
+                invocation,
+                settings,
+                &tools,
+                (store.clone(), models.clone()),
+            )?)),
+            transcripts: Arc::new(transcripts(invocation)?),
+            clock: owner.clock,
+            bits: owner.bits.clone(),
+            owner: owner.record.clone(),
+        };
+        let engine = Engine::start(options(&settings.delegation), wiring).await?;
+        tools.delegate.connect(Arc::new(engine.handle()));
+        Ok(Workplace {
+            handle: engine.handle(),
+            setting: setting(invocation, settings, (&models, &tools)),
+            models,
+            commands,
+            store,
+            owner,
+            engine,
+        })
+    }
+
+    /// Creates a session of this folder.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn new_session(&self, kind: &str) -> Result<SessionId, CliError> {
+        let id = self.owner.new_session();
+        let session = NewSession {
+            id: id.clone(),
+            name: None,
+            kind: kind.to_owned(),
+            folder: self.setting.folder.clone(),
+            at: self.owner.now(),
+        };
+        self.store.create_session(session).await?;
+        Ok(id)
+    }
+
+    /// The tools of a conversation that may start so many subagents in all.
+    pub fn oneshot_tools(&self, settings: &DelegationSettings) -> Arc<Toolbox> {
+        let children_max = settings.oneshot_max_children.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        let tools = Tools::of(settings, self.commands.clone(), children_max);
+        tools.delegate.connect(Arc::new(self.handle.clone()));
+        tools.toolbox
+    }
+
+    /// Ends the engine; what still runs is cut after the stop grace and stays in the store.
+    pub async fn close(self) {
+        self.engine.close().await;
+        self.commands.1.flush().await;
+    }
+}
+
+fn transcripts(invocation: &Invocation) -> Result<FileTranscripts, CliError> {
+    FileTranscripts::new(invocation.paths.state()?.live()).map_err(|error| {
+        CliError::new(Kind::Internal, format!("the system refused a thread for transcripts: {error}"))
+    })
+}
+
+/// The tools, and the one of them that must still be connected to the engine.
+struct Tools {
+    toolbox: Arc<Toolbox>,
+    delegate: Arc<DelegateTool>,
+}
+
+impl Tools {
+    fn of(
+        settings: &DelegationSettings,
+        (shells, groups): (Arc<Shells>, Arc<Groups>),
+        children_max: Option<u32>,
+    ) -> Tools {
+        let delegate = Arc::new(DelegateTool::new(DelegateOptions {
+            concurrent_max: settings.max_concurrent_children,
+            depth_max: depth_max(settings),
+            goal_bytes_max: settings.goal_max_bytes,
+            children_max,
+            summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
+            allowance: Allowance { steps_max: steps_max(settings) },
+        }));
+        let mut tools = built_in(shells, groups);
+        tools.push(delegate.clone());
+        Tools { toolbox: Arc::new(Toolbox::new(tools)), delegate }
+    }
+}
+
+fn parts(
+    invocation: &Invocation,
+    settings: &Settings,
+    tools: &Tools,
+    (store, models): (Arc<dyn Store>, Arc<Models>),
+) -> Result<WorkerParts, CliError> {
+    Ok(WorkerParts {
+        store,
+        models,
+        toolbox: tools.toolbox.clone(),
+        limits: limits(&settings.delegation),
+        depth_max: depth_max(&settings.delegation),
+        spill: invocation.paths.state()?.spill(),
+    })
+}
+
+/// The limits of every agent of this process.
+pub fn limits(settings: &DelegationSettings) -> TurnLimits {
+    TurnLimits { spawns_per_reply_max: settings.max_concurrent_children, ..TurnLimits::default() }
+}
+
+fn setting(invocation: &Invocation, settings: &Settings, (models, tools): (&Models, &Tools)) -> Setting {
+    Setting {
+        folder: invocation.paths.working_folder().display().to_string(),
+        route: models.children.clone(),
+        rights: Rights { tools: tools.toolbox.names().map(str::to_owned).collect() },
+        allowance: Allowance { steps_max: steps_max(&settings.delegation) },
+    }
+}
+
+fn steps_max(settings: &DelegationSettings) -> u32 {
+    u32::try_from(settings.max_iterations).unwrap_or(u32::MAX)
+}
+
+/// How deep agents may be: no deeper than the first children when orchestrators are switched off (KILL-2).
+pub fn depth_max(settings: &DelegationSettings) -> u32 {
+    let most = if settings.orchestrator_enabled { settings.max_spawn_depth } else { 1 };
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+fn options(settings: &DelegationSettings) -> Options {
+    Options {
+        children_max: settings.max_concurrent_children,
+        queue_max: settings.queue_max,
+        depth_max: depth_max(settings),
+        at_capacity: match settings.at_capacity {
+            // Running a call in its caller's turn at capacity is not built; the settings refuse it.
+            settings::AtCapacity::Queue | settings::AtCapacity::Sync => AtCapacity::Queue,
+            settings::AtCapacity::Reject => AtCapacity::Reject,
+        },
+        patience: Patience {
+            idle: settings.stall_idle,
+            tool: settings.stall_tool,
+            grace: settings.stall_grace,
+        },
+        stop_grace: settings.stop_grace,
+    }
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> CliError {
+        let kind = match &error {
+            StartError::Options(_) => Kind::Configuration,
+            StartError::Store(_) => Kind::State,
+        };
+        CliError::new(kind, error.to_string())
+    }
+}
+
+impl From<NoShell> for CliError {
+    fn from(error: NoShell) -> CliError {
+        CliError::new(Kind::State, error.to_string())
+    }
+}

@@ -1,34 +1,32 @@
 //! The turn loop: ask the model, run the tools it wants, append what they say, and ask again until it answers.
 //!
-//! Every limit of the loop is in [`TurnLimits`], and every way out of it is a [`Way`]. The loop does not know what a
+//! Every limit of the loop is in [`TurnLimits`], and every way out of it is a `Way`. The loop does not know what a
 //! tool does, who asked for the work, or what becomes of the report.
 
 mod ask;
 mod call;
 mod tally;
 mod trace;
+mod way;
 
-use crate::excerpt::head_of;
 use crate::journal::{Journal, Next, Outputs};
-use crate::models::{Model, ModelError, ModelRequest, RetryPolicy, ToolSpec};
+use crate::models::{Model, ModelRequest, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
 use ask::Call;
 use call::{Batch, Done, Prepared};
 use futures::stream::{self, StreamExt};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
-use legwork_core::ports::{Pending, StopNotice, StoreError};
+use legwork_core::ports::{Pending, StopNotice};
 use legwork_core::pulse::LineEvent;
-use legwork_core::report::{FailureReason, Report};
+use legwork_core::report::Report;
 use legwork_core::step::Reply;
 use std::sync::Arc;
 use std::time::Duration;
 use tally::Tally;
+use way::Way;
 
 pub(crate) use call::kind;
-
-/// Bytes of a failing call that the report repeats.
-const FAILURE_BYTES_MAX: usize = 500;
 
 /// What one run may take, apart from its allowance of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,21 +75,6 @@ pub struct Agent {
     pub limits: TurnLimits,
 }
 
-/// A way out of the loop before an answer.
-enum Way {
-    Stopped,
-    Exhausted(Limit),
-    Model(ModelError),
-    Store(StoreError),
-    SameFailure(String),
-}
-
-impl From<StoreError> for Way {
-    fn from(error: StoreError) -> Self {
-        Way::Store(error)
-    }
-}
-
 /// Resolves when the run is told to stop. It is polled until then and never again.
 type Stop<'a> = Pending<'a, StopNotice>;
 
@@ -100,7 +83,7 @@ type Stop<'a> = Pending<'a, StopNotice>;
 ///
 /// Dropping the future ends the run where it is: model call and tools go with it.
 pub async fn run(agent: &Agent, journal: &mut Journal, opening: Vec<Arc<Message>>) -> Report {
-    let mut turn = Turn { agent, journal, messages: opening, tally: Tally::new(&agent.model.facts().name) };
+    let mut turn = Turn { agent, journal, messages: opening, tally: Tally::new(agent) };
     let end = turn.until_answered().await;
     turn.report(end)
 }
@@ -143,7 +126,10 @@ impl Turn<'_> {
         match answered {
             Ok(reply) => Ok(reply),
             Err(error) => {
-                self.journal.failed(&error.message).await?;
+                // The model's failure came first, so it is what the report says.
+                if let Err(refused) = self.journal.failed(&error.message).await {
+                    tracing::warn!(%refused, "the failure of a model call could not be stored");
+                }
                 Err(Way::Model(error))
             }
         }
@@ -155,17 +141,21 @@ impl Turn<'_> {
         let mut batches = call::batches(calls).into_iter().peekable();
         self.accept(reply, batches.peek().map_or(Next::Nothing, Batch::intent)).await?;
         let mut results = Vec::new();
+        let mut repeated = None;
         while let Some(batch) = batches.next() {
             let outputs = self.run_batch(batch, stop).await?;
             results.extend(outputs.results.iter().cloned().map(Part::Result));
-            let next = batches.peek().map_or_else(|| self.next_call(), Batch::intent);
+            let next = match batches.peek() {
+                Some(batch) => batch.intent(),
+                None => {
+                    repeated = self.tally.failures.end_of_reply();
+                    if repeated.is_some() { Next::Nothing } else { self.next_call() }
+                }
+            };
             self.journal.ran(outputs, next).await?;
         }
         self.messages.push(Arc::new(Message { author: Author::Tool, parts: results }));
-        match self.tally.failures.end_of_reply(self.agent.limits.same_failure_max) {
-            Some(failure) => Err(Way::SameFailure(failure)),
-            None => Ok(()),
-        }
+        repeated.map_or(Ok(()), |failure| Err(Way::SameFailure(failure)))
     }
 
     /// Runs calls side by side. A stop drops those that run; when all have ended their results are kept, whatever
@@ -177,13 +167,13 @@ impl Turn<'_> {
         let mut running = stream::iter(running).buffered(agent.limits.side_by_side_max.max(1));
         let mut outputs = Outputs::default();
         while outputs.results.len() < calls {
-            let done: Done = tokio::select! {
+            let mut done: Done = tokio::select! {
                 biased;
                 _ = &mut *stop => return Err(Way::Stopped),
                 Some(done) = running.next() => done,
                 else => break,
             };
-            self.tally.called(&done);
+            self.tally.called(&mut done);
             outputs.results.push(done.result);
             outputs.acknowledge.extend(done.acknowledge);
         }
@@ -222,42 +212,5 @@ impl Turn<'_> {
         };
         let failure_reason = end.err().and_then(|way| way.failure_reason());
         Report { answer, error, failure_reason, ..self.tally.into_report(ending) }
-    }
-}
-
-impl Way {
-    fn ending(&self) -> Ending {
-        match self {
-            Way::Stopped => Ending::Interrupted,
-            Way::Exhausted(limit) => Ending::CutShort(*limit),
-            Way::Model(_) => Ending::Failed(FailureKind::Model),
-            Way::Store(_) => Ending::Failed(FailureKind::Store),
-            Way::SameFailure(_) => Ending::Failed(FailureKind::Tool),
-        }
-    }
-
-    fn error(&self, agent: &Agent) -> Option<String> {
-        match self {
-            Way::Stopped => None,
-            Way::Exhausted(Limit::Steps) => Some(format!(
-                "cut off after {} model calls, the limit set by delegation.max_iterations",
-                agent.site.setting.allowance.steps_max,
-            )),
-            Way::Exhausted(Limit::Spend) => Some("cut off at the spending limit".to_owned()),
-            Way::Model(error) => Some(error.message.clone()),
-            Way::Store(error) => Some(error.to_string()),
-            Way::SameFailure(failure) => Some(format!(
-                "the model made the same failing call {} times in a row: {}",
-                agent.limits.same_failure_max,
-                head_of(failure, FAILURE_BYTES_MAX),
-            )),
-        }
-    }
-
-    fn failure_reason(&self) -> Option<FailureReason> {
-        match self {
-            Way::Model(error) => Some(error.reason),
-            Way::Stopped | Way::Exhausted(_) | Way::Store(_) | Way::SameFailure(_) => None,
-        }
     }
 }

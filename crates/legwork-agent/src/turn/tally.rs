@@ -1,5 +1,6 @@
 //! What is counted while a run goes on, and the report that it becomes.
 
+use super::Agent;
 use super::call::Done;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::Ending;
@@ -24,15 +25,15 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(model: &str) -> Self {
+    pub(super) fn new(agent: &Agent) -> Self {
         Tally {
-            model: model.to_owned(),
+            model: agent.model.facts().name,
             model_calls: 0,
             usage: Usage::default(),
             cost: Cost::Unknown,
             trace: Vec::new(),
             unfinished: String::new(),
-            failures: Failures::default(),
+            failures: Failures::new(agent.limits.same_failure_max),
         }
     }
 
@@ -46,11 +47,11 @@ impl Tally {
         }
     }
 
-    /// Counts a tool call that has ended.
-    pub(super) fn called(&mut self, done: &Done) {
+    /// Counts a tool call that has ended, and warns the model that goes round in a circle.
+    pub(super) fn called(&mut self, done: &mut Done) {
         self.trace.push(done.trace.clone());
-        if let Some(failure) = &done.failure {
-            self.failures.note(failure);
+        if let Some(warning) = done.failure.take().and_then(|failure| self.failures.note(failure)) {
+            done.result.content.push_str(&warning);
         }
     }
 
@@ -83,8 +84,9 @@ pub(super) fn is_blank(text: &str) -> bool {
 }
 
 /// Calls that fail in the same way reply after reply: a model that repeats them goes round in a circle (K23).
-#[derive(Default)]
 pub(super) struct Failures {
+    /// In how many replies in a row the same call may fail in the same way.
+    times_max: u32,
     /// Failures of the replies before, and in how many replies in a row each of them came.
     earlier: HashMap<String, u32>,
     /// Failures of the reply at hand; one that comes twice in a reply counts once.
@@ -92,15 +94,23 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    fn note(&mut self, failure: &str) {
-        let times = self.earlier.get(failure).copied().unwrap_or(0) + 1;
-        self.current.insert(failure.to_owned(), times);
+    fn new(times_max: u32) -> Self {
+        Failures { times_max, earlier: HashMap::new(), current: HashMap::new() }
     }
 
-    /// Closes a reply, and names a failure that has now come `times_max` times in a row.
-    pub(super) fn end_of_reply(&mut self, times_max: u32) -> Option<String> {
+    /// Counts a failure, and gives a warning when it must not come once more.
+    fn note(&mut self, failure: String) -> Option<String> {
+        let times = self.earlier.get(&failure).copied().unwrap_or(0) + 1;
+        self.current.insert(failure, times);
+        (times + 1 == self.times_max).then(|| {
+            format!("\n[this call failed in the same way {times} times in a row; once more ends the run, so do something else]")
+        })
+    }
+
+    /// Closes a reply, and names a failure that has come too often.
+    pub(super) fn end_of_reply(&mut self) -> Option<String> {
         self.earlier = std::mem::take(&mut self.current);
-        let repeated = self.earlier.iter().find(|(_, times)| **times >= times_max)?;
+        let repeated = self.earlier.iter().find(|(_, times)| **times >= self.times_max)?;
         Some(repeated.0.clone())
     }
 }

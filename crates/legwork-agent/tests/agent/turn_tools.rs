@@ -1,6 +1,7 @@
 //! The tool calls of a reply: which run, in what company, and what the model reads.
 
 use crate::fakes::{Bench, FakeModel, FakeTool, Say, call, rights};
+use legwork_agent::models::ModelRequest;
 use legwork_agent::tools::{Effect, Tool, ToolOutput};
 use legwork_core::message::{Part, ToolCall};
 use legwork_core::outcome::{Ending, FailureKind};
@@ -116,6 +117,11 @@ async fn k23_the_same_invalid_call_is_cut_off_at_the_third_time() {
     );
     assert_eq!(report.answer.as_deref(), Some("let me try"));
     assert_eq!(report.tool_trace.len(), 3);
+    let warned =
+        |request: &ModelRequest| format!("{:?}", request.messages.last()).contains("once more ends the run");
+    let warnings: Vec<bool> = bench.model.requests().iter().map(warned).collect();
+    assert_eq!(warnings, [false, false, true]);
+    assert_eq!(bench.steps.journal().last().map(|commit| commit.contains("model")), Some(false));
 }
 
 #[tokio::test]

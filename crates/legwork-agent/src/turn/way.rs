@@ -1,0 +1,68 @@
+//! The ways out of the turn loop before an answer, and what each of them means in the report.
+
+use super::Agent;
+use crate::excerpt::head_of;
+use crate::models::ModelError;
+use legwork_core::outcome::{Ending, FailureKind, Limit};
+use legwork_core::ports::StoreError;
+use legwork_core::report::FailureReason;
+
+/// Bytes of a failing call that the report repeats.
+const FAILURE_BYTES_MAX: usize = 500;
+
+/// A way out of the loop before an answer.
+pub(super) enum Way {
+    /// The run was told to stop.
+    Stopped,
+    /// A limit of its allowance is reached.
+    Exhausted(Limit),
+    /// The model did not answer.
+    Model(ModelError),
+    /// The store refused a write; nothing more may be done.
+    Store(StoreError),
+    /// The model repeats a call that fails in the same way.
+    SameFailure(String),
+}
+
+impl From<StoreError> for Way {
+    fn from(error: StoreError) -> Self {
+        Way::Store(error)
+    }
+}
+
+impl Way {
+    pub(super) fn ending(&self) -> Ending {
+        match self {
+            Way::Stopped => Ending::Interrupted,
+            Way::Exhausted(limit) => Ending::CutShort(*limit),
+            Way::Model(_) => Ending::Failed(FailureKind::Model),
+            Way::Store(_) => Ending::Failed(FailureKind::Store),
+            Way::SameFailure(_) => Ending::Failed(FailureKind::Tool),
+        }
+    }
+
+    pub(super) fn error(&self, agent: &Agent) -> Option<String> {
+        match self {
+            Way::Stopped => None,
+            Way::Exhausted(Limit::Steps) => Some(format!(
+                "cut off after {} model calls, the limit set by delegation.max_iterations",
+                agent.site.setting.allowance.steps_max,
+            )),
+            Way::Exhausted(Limit::Spend) => Some("cut off at the spending limit".to_owned()),
+            Way::Model(error) => Some(error.message.clone()),
+            Way::Store(error) => Some(error.to_string()),
+            Way::SameFailure(failure) => Some(format!(
+                "the model made the same failing call {} times in a row: {}",
+                agent.limits.same_failure_max,
+                head_of(failure, FAILURE_BYTES_MAX),
+            )),
+        }
+    }
+
+    pub(super) fn failure_reason(&self) -> Option<FailureReason> {
+        match self {
+            Way::Model(error) => Some(error.reason),
+            Way::Stopped | Way::Exhausted(_) | Way::Store(_) | Way::SameFailure(_) => None,
+        }
+    }
+}

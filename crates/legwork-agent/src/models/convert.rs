@@ -168,7 +168,8 @@ impl<'a> CarriedItems<'a> {
 
     /// Whether an item came from the very model that is asked now. What cannot be read was written by another adapter.
     fn is_theirs(&self, opaque: &Value) -> bool {
-        let origin = opaque.get(ORIGIN).and_then(|origin| serde_json::from_value::<rig::Origin>(origin.clone()).ok());
+        let origin =
+            opaque.get(ORIGIN).and_then(|origin| serde_json::from_value::<rig::Origin>(origin.clone()).ok());
         origin.is_some_and(|origin| {
             origin.same_model(&self.target.api, &self.target.provider, &self.target.model)
         })

@@ -1,4 +1,5 @@
 use super::*;
+use crate::models::words::WORDS_MAX_CHARS;
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use std::time::Duration;
 

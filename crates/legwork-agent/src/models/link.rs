@@ -2,8 +2,10 @@
 //! frames of the answer are handed back. It owns every wait and every limit of size on the way; it does not know what
 //! a request or a frame means, and it never tries again.
 
-use super::frames::Frames;
+mod body;
+
 use super::http::root_cause;
+use body::{Frame, Reading};
 use futures::stream::{self, Stream};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url};
@@ -12,7 +14,6 @@ use rig_core::error::ProviderError;
 use rig_core::http_client::framing::WireFrame;
 use rig_core::providers::openai::wire::Chat;
 use rig_core::wire::{Body, Encoded};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -20,13 +21,6 @@ use tokio::time::timeout;
 
 /// Bytes of an error response that are read; the rest is not looked at.
 const ERROR_BODY_MAX_BYTES: usize = 64 * 1024;
-
-/// The data of the last event of a stream.
-const LAST: &str = "[DONE]";
-
-/// How long the end of the body may take to come after the last event. A connection whose body was read to its end is
-/// used again; the wait is spent only where the provider keeps it open.
-const LINGER: Duration = Duration::from_millis(50);
 
 /// What went wrong on the way.
 #[derive(Debug, Error)]
@@ -135,13 +129,7 @@ impl Way {
     }
 
     fn frames(self: Arc<Self>, response: Response) -> impl Stream<Item = Frame> + Send + 'static {
-        let reading = Reading {
-            response: Some(response),
-            way: self,
-            frames: Frames::default(),
-            ready: VecDeque::new(),
-            bytes: 0,
-        };
+        let reading = Reading::new(response, self);
         stream::unfold(
             reading,
             |mut reading| async move { reading.next().await.map(|frame| (frame, reading)) },
@@ -160,71 +148,6 @@ impl Way {
     /// The address as messages name it: without path, query or credentials.
     fn origin(&self) -> String {
         self.endpoint.origin().ascii_serialization()
-    }
-}
-
-type Frame = Result<WireFrame, ProviderError>;
-
-/// The body of an answer while it is read.
-struct Reading {
-    response: Option<Response>,
-    way: Arc<Way>,
-    frames: Frames,
-    ready: VecDeque<String>,
-    bytes: usize,
-}
-
-impl Reading {
-    async fn next(&mut self) -> Option<Frame> {
-        loop {
-            if let Some(data) = self.ready.pop_front() {
-                if data.trim() == LAST {
-                    self.linger().await;
-                }
-                return Some(Ok(WireFrame::Text(data)));
-            }
-            match self.read(self.way.idle_max).await {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(fault) => return Some(Err(in_library(fault))),
-            }
-        }
-    }
-
-    /// Reads the next chunk; false at the end of the body. After an error there is nothing more.
-    async fn read(&mut self, patience: Duration) -> Result<bool, Fault> {
-        let Some(response) = &mut self.response else { return Ok(false) };
-        let result = match timeout(patience, response.chunk()).await {
-            Ok(Ok(Some(chunk))) => self.take(&chunk),
-            Ok(Ok(None)) => Ok(false),
-            Ok(Err(error)) => Err(self.way.fault(&error)),
-            Err(_) => Err(self.way.silent()),
-        };
-        if !matches!(result, Ok(true)) {
-            self.response = None;
-        }
-        result
-    }
-
-    fn take(&mut self, chunk: &[u8]) -> Result<bool, Fault> {
-        let limit = self.way.reply_max_bytes;
-        self.bytes = self.bytes.saturating_add(chunk.len());
-        if self.bytes > limit {
-            return Err(Fault::TooLarge { limit });
-        }
-        let mut out = Vec::new();
-        self.frames.read(chunk, &mut out);
-        self.ready.extend(out.into_iter().filter(|data| !data.trim().is_empty()));
-        Ok(true)
-    }
-
-    /// Waits a moment for the end of the body, so that the connection can be used again. What else comes, and how it
-    /// ends, no longer matters: the reply is whole.
-    async fn linger(&mut self) {
-        let drained = async { while matches!(self.read(LINGER).await, Ok(true)) {} };
-        if timeout(LINGER, drained).await.is_err() {
-            self.response = None;
-        }
     }
 }
 

@@ -14,6 +14,7 @@ mod retry;
 mod retry_after;
 mod scripted;
 mod unicode;
+mod words;
 
 pub use http::{Proxies, SharedHttp};
 pub use key::ApiKey;

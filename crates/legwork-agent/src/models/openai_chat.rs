@@ -3,9 +3,10 @@
 //! It owns one route: address, key and model, bound together for good. The wire format is a library's and none of its
 //! types leave this crate; sending is `link`'s, the meaning of failures `errors`'.
 
+mod options;
+
 use super::call_ids::CallIds;
 use super::http::SharedHttp;
-use super::key::ApiKey;
 use super::link::{Link, Way};
 use super::port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
 use super::{convert, errors, reply};
@@ -13,77 +14,20 @@ use futures::StreamExt;
 use futures::stream;
 use legwork_core::report::{Cost, FailureReason};
 use legwork_core::step::Reply;
-use reqwest::Url;
-use reqwest::header::HeaderValue;
 use rig_core::catalog::Catalog;
 use rig_core::completion::{CompletionRequest, ReplayTarget};
 use rig_core::driver::Model as Driver;
 use rig_core::error::ProviderError;
 use rig_core::message::Origin;
 use rig_core::providers::openai::OpenAIConfig;
-use rig_core::providers::openai::wire::{Chat, Dialect, OPENAI, all};
+use rig_core::providers::openai::wire::{Chat, OPENAI};
 use rig_core::streaming::{CompletionStream, Item, StreamEvent};
 use std::sync::Arc;
-use std::time::Duration;
-use thiserror::Error;
+use tracing::dispatcher::{Dispatch, with_default};
+use tracing::instrument::{WithDispatch, WithSubscriber};
 
-/// The path of the endpoint below the base URL.
-const PATH: &str = "chat/completions";
-
-/// One route to a model.
-#[derive(Debug, Clone)]
-pub struct OpenAiChatOptions {
-    /// The name that comes before the slash in the model's name.
-    pub provider: String,
-    /// The address that `/chat/completions` is below of, such as `https://api.openai.com/v1`.
-    pub base_url: String,
-    /// The key that belongs to this address; it is sent nowhere else.
-    pub key: Option<ApiKey>,
-    /// The model, as the provider names it.
-    pub model: String,
-    /// Tokens that fit into one request and its reply together, where the user says so.
-    pub window: Option<u64>,
-    /// The limits of one call.
-    pub limits: CallLimits,
-}
-
-/// The limits of one call. There is none on its whole length: a reply that moves is never cut for taking long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallLimits {
-    /// The longest silence that is borne, before the first byte and between two; then the call fails as a timeout.
-    pub idle_max: Duration,
-    /// The largest reply, in bytes as it comes over the wire.
-    pub reply_max_bytes: usize,
-    /// The most tokens that a reply may have; the provider's own limit where nothing is said.
-    pub output_max_tokens: Option<u64>,
-}
-
-impl Default for CallLimits {
-    fn default() -> Self {
-        CallLimits {
-            idle_max: Duration::from_secs(300),
-            reply_max_bytes: 64 * 1024 * 1024,
-            output_max_tokens: None,
-        }
-    }
-}
-
-/// Why a route cannot be used. No text holds the key.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RouteError {
-    /// The address is none.
-    #[error("the base URL `{0}` is not an address like https://host/v1: {1}")]
-    BaseUrl(String, String),
-    /// The address holds a name or a password.
-    #[error("the base URL holds a user name or password: take it out and set the key instead")]
-    Credentials,
-    /// The key cannot be a header.
-    #[error("the key holds characters that cannot be sent, such as a line break: check where it is set")]
-    Key,
-    /// The model has no name.
-    #[error("the model has no name: write it as {0}/NAME")]
-    Model(String),
-}
+pub use options::{CallLimits, OpenAiChatOptions, RouteError};
+use options::{authorization, base_url, dialect_of, endpoint};
 
 /// A model behind an OpenAI chat completions endpoint. A clone shares everything.
 #[derive(Clone)]
@@ -114,7 +58,7 @@ impl OpenAiChat {
         let vendor = dialect_of(&base);
         let way = Way {
             client: http.client_for(&base),
-            endpoint: endpoint(&base, vendor),
+            endpoint: endpoint(&base),
             authorization: options.key.as_ref().map(authorization).transpose()?,
             idle_max: options.limits.idle_max,
             reply_max_bytes: options.limits.reply_max_bytes,
@@ -157,11 +101,12 @@ impl Route {
         };
         let wanted = CompletionRequest::new(last).messages(history).tools(convert::tools(&request.tools));
         let wanted = wanted.max_tokens(self.options.limits.output_max_tokens);
-        self.driver.stream(wanted).map_err(|error| self.failure(&error))
+        let open = || self.driver.stream(wanted).map_err(|error| self.failure(&error));
+        with_default(&Dispatch::none(), open)
     }
 
     async fn finish(&self, stream: CompletionStream, mut ids: CallIds) -> Result<ReplyPart, ModelError> {
-        let response = stream.finish().await.map_err(|error| self.failure(&error))?;
+        let response = unheard(stream.finish()).await.map_err(|error| self.failure(&error))?;
         let reply = reply::whole(response, &mut ids).map_err(|error| self.masked(error))?;
         let cost = if self.at_vendor { reply.cost } else { Cost::Unknown };
         Ok(ReplyPart::Done(Box::new(Reply { cost, ..reply })))
@@ -205,7 +150,7 @@ impl Call {
                     }
                     Err(error) => return Some(Err(error)),
                 },
-                State::Reading(mut stream, ids) => match stream.next().await {
+                State::Reading(mut stream, ids) => match unheard(stream.next()).await {
                     Some(Ok(item)) => {
                         self.state = State::Reading(stream, ids);
                         if let Some(part) = visible(item) {
@@ -221,6 +166,11 @@ impl Call {
     }
 }
 
+/// Runs the library without its log: it would repeat there what the provider wrote, before a key in it is masked.
+fn unheard<F: Future>(future: F) -> WithDispatch<F> {
+    future.with_subscriber(Dispatch::none())
+}
+
 /// The part of a reply that can be shown as it arrives.
 fn visible(item: Item<StreamEvent>) -> Option<ReplyPart> {
     match item {
@@ -232,45 +182,5 @@ fn visible(item: Item<StreamEvent>) -> Option<ReplyPart> {
     }
 }
 
-fn base_url(text: &str) -> Result<Url, RouteError> {
-    let refused = |why: &str| RouteError::BaseUrl(shown(text), why.to_owned());
-    let url = Url::parse(text.trim()).map_err(|error| refused(&error.to_string()))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(RouteError::Credentials);
-    }
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refused("it must begin with http:// or https://"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(refused("it must not have a query or a fragment"));
-    }
-    Ok(url)
-}
-
-/// An address as it may be shown: what stands before an `@` may be a password.
-fn shown(text: &str) -> String {
-    text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"))
-}
-
-fn endpoint(base: &Url, vendor: Option<&Dialect>) -> Url {
-    let path = vendor.map_or(PATH, |vendor| vendor.quirks.completion_path.trim_start_matches('/'));
-    let mut endpoint = base.clone();
-    endpoint.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
-    endpoint
-}
-
-fn authorization(key: &ApiKey) -> Result<HeaderValue, RouteError> {
-    let mut value =
-        HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(|_| RouteError::Key)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-/// The vendor whose own address this is, of those the library knows peculiarities of.
-fn dialect_of(base: &Url) -> Option<&'static Dialect> {
-    all().find(|dialect| Url::parse(dialect.base_url).is_ok_and(|vendor| vendor.origin() == base.origin()))
-}
-
 #[cfg(test)]
-#[path = "openai_chat_tests.rs"]
 mod tests;

@@ -72,3 +72,39 @@ fn cost(usage: &rig::Usage) -> Cost {
     // The cast saturates, so no sum can wrap around.
     dollars.map_or(Cost::Unknown, |dollars| Cost::MicroUsd((dollars * 1e6).round() as u64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use legwork_core::message::Author;
+    use serde_json::json;
+
+    #[test]
+    fn a_price_becomes_whole_millionths_of_a_dollar() {
+        let priced = |dollars: f64| cost(&rig::Usage::new().cost(rig::Cost::from_total(dollars)));
+        assert_eq!(priced(0.0123456), Cost::MicroUsd(12_346));
+        assert_eq!(priced(0.0), Cost::MicroUsd(0));
+        assert_eq!(priced(-1.0), Cost::Unknown);
+        assert_eq!(priced(f64::NAN), Cost::Unknown);
+        assert_eq!(cost(&rig::Usage::new()), Cost::Unknown);
+    }
+
+    #[test]
+    fn only_an_end_that_is_understood_makes_a_reply_whole() {
+        let other = |name: &str| Some(FinishReason::Other(name.to_owned()));
+        let reason =
+            |finish: Option<FinishReason>| check(&json!({}), finish.as_ref()).err().map(|error| error.reason);
+        for finish in [Some(FinishReason::Stop), Some(FinishReason::ToolCalls), other("eos_token"), None] {
+            assert_eq!(reason(finish), None);
+        }
+        assert_eq!(reason(other("network_error")), Some(FailureReason::ServerError));
+        assert_eq!(reason(Some(FinishReason::ContentFilter)), Some(FailureReason::ContentPolicy));
+    }
+
+    #[test]
+    fn the_mark_of_a_cut_stands_even_where_no_text_came() {
+        let mut message = Message { author: Author::Assistant, parts: Vec::new() };
+        mark_cut(&mut message);
+        assert!(message.plain_text().starts_with("[cut off"), "{message:?}");
+    }
+}

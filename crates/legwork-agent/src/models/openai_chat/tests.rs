@@ -1,5 +1,6 @@
 use super::*;
-use crate::models::Proxies;
+use crate::models::{ApiKey, Proxies};
+use reqwest::Url;
 
 fn options(base_url: &str) -> OpenAiChatOptions {
     OpenAiChatOptions {
@@ -18,7 +19,7 @@ fn route(base_url: &str) -> Result<OpenAiChat, RouteError> {
 
 #[test]
 fn the_endpoint_is_below_the_base_url() {
-    let at = |base: &str| endpoint(&Url::parse(base).expect("an address"), None).to_string();
+    let at = |base: &str| endpoint(&Url::parse(base).expect("an address")).to_string();
     assert_eq!(at("http://127.0.0.1:8080/v1"), "http://127.0.0.1:8080/v1/chat/completions");
     assert_eq!(at("http://127.0.0.1:8080/v1/"), "http://127.0.0.1:8080/v1/chat/completions");
     assert_eq!(at("http://host"), "http://host/chat/completions");
@@ -60,6 +61,17 @@ fn facts_of_the_price_list_hold_at_the_vendors_own_address_only() {
     let window = |base: &str| route(base).expect("a route").facts().window;
     assert!(window("https://api.openai.com/v1").is_some());
     assert_eq!(window("http://127.0.0.1:1/v1"), None);
+}
+
+#[test]
+fn a_vendor_is_known_by_its_own_address_only() {
+    let vendor = |base: &str| dialect_of(&Url::parse(base).expect("an address")).map(|dialect| dialect.name);
+    assert_eq!(vendor("https://api.openai.com/v1"), Some("openai"));
+    assert_eq!(vendor("https://openrouter.ai/api/v1"), Some("openrouter"));
+    assert_eq!(vendor("https://api.deepseek.com"), Some("deepseek"));
+    for other in ["http://api.openai.com/v1", "https://api.openai.com:8443/v1", "http://localhost:11434/v1"] {
+        assert_eq!(vendor(other), None, "{other}");
+    }
 }
 
 #[test]

@@ -259,3 +259,50 @@ fn tool_06_the_description_states_the_limits_as_they_are() {
     assert!(text.contains("Up to 3 run at once") && text.contains("down to depth 2"), "{text}");
     assert!(schema.contains("at most 4 in this whole session"), "{schema}");
 }
+
+/// A value whose shape the numbers decide: the keys and the texts are those that mean something somewhere.
+fn value(numbers: &mut impl FnMut(usize) -> usize, depth: usize) -> Value {
+    const KEYS: [&str; 9] =
+        ["tasks", "goal", "context", "action", "message", "images", "background", "group", "x"];
+    const TEXTS: [&str; 6] =
+        ["", "spawn", "[{\"goal\":\"a\"}]", "read the first file", "{a b}", "\u{0}é\u{202e}"];
+    match numbers(if depth == 0 { 5 } else { 8 }) {
+        0 => Value::Null,
+        1 => json!(numbers(2) == 0),
+        2 => json!(numbers(100)),
+        3 | 4 => json!(TEXTS[numbers(TEXTS.len())]),
+        5 => (0..numbers(4)).map(|_| value(numbers, depth - 1)).collect(),
+        _ => {
+            let fields =
+                (0..numbers(5)).map(|_| (KEYS[numbers(KEYS.len())].to_owned(), value(numbers, depth - 1)));
+            Value::Object(fields.collect())
+        }
+    }
+}
+
+#[test]
+fn k23_a_hundred_thousand_shapes_are_each_understood_or_refused_in_words() {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut numbers = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).expect("31 bits fit") % below
+    };
+    let mut understood = 0;
+    for _ in 0..100_000 {
+        let source = value(&mut numbers, 4);
+        let author = [TaskAuthor::Model, TaskAuthor::Person][numbers(2)];
+        match parse_tasks(&source, &TaskRules { author, goal_bytes_max: 10 }) {
+            Ok(tasks) => {
+                understood += 1;
+                assert!(
+                    tasks.iter().all(|task| !task.goal.trim().is_empty()) && !tasks.is_empty(),
+                    "{source}"
+                );
+            }
+            Err(error) => assert!(error.message.len() > 10, "{source}: {error}"),
+        }
+    }
+    assert!(understood > 100, "{understood} shapes were understood");
+}

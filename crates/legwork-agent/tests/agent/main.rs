@@ -3,6 +3,7 @@
 
 mod delegate_calls;
 mod delegate_results;
+mod engine;
 mod fakes;
 mod session;
 mod turn_ends;

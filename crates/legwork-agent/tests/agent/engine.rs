@@ -1,0 +1,255 @@
+//! The agent under the real engine, over the store in memory: a tree of agents that wait for each other.
+
+use crate::delegate_calls::OPTIONS;
+use crate::fakes::{Bench, FakeTool, allowance, call, rights, route};
+use futures::{FutureExt, StreamExt, stream};
+use legwork_agent::models::{Model, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
+use legwork_agent::session::{RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
+use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
+use legwork_agent::turn::TurnLimits;
+use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_core::batch::{Route, Setting};
+use legwork_core::ids::{ChildId, SessionId};
+use legwork_core::message::{Author, Message, Part};
+use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
+use legwork_core::ports::{
+    Delegator, Facts, Filter, Heading, NewSession, Steps, StopNotice, Store, TranscriptError, Transcripts,
+};
+use legwork_core::pulse::LineEvent;
+use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
+use legwork_core::report::{Cost, Usage};
+use legwork_core::step::Reply;
+use legwork_core::time::Timestamp;
+use legwork_engine::{AtCapacity, Clock, Engine, Options, Patience, Wiring};
+use legwork_testkit::memory::MemoryStore;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A model that follows its goal: `delegate GOAL & GOAL…` delegates, each goal in a call of its own, and answers with
+/// what came back; `look` looks and answers; `hang` never answers.
+#[derive(Default)]
+struct Obedient {
+    hanging: Arc<AtomicUsize>,
+    asked: AtomicUsize,
+}
+
+impl Model for Obedient {
+    fn facts(&self) -> ModelFacts {
+        ModelFacts { name: "fake/model".to_owned(), window: None }
+    }
+
+    fn respond(&self, request: ModelRequest) -> ReplyStream {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let goal = request.messages[1].plain_text();
+        let last = request.messages.last().expect("there are messages");
+        let parts = match (last.author, goal.split_once(' ').unwrap_or((&goal, ""))) {
+            (Author::Tool, _) => vec![Part::Text { text: results(last) }],
+            (_, ("delegate", goals)) => goals.split(" & ").enumerate().map(delegate).collect(),
+            (_, ("look", _)) => vec![Part::Call(call("look", "look", json!({})))],
+            (_, _) => return hang(Arc::clone(&self.hanging)),
+        };
+        let message = Message { author: Author::Assistant, parts };
+        let reply = Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None };
+        Box::pin(stream::iter([Ok(ReplyPart::Done(Box::new(reply)))]))
+    }
+}
+
+fn delegate((index, goal): (usize, &str)) -> Part {
+    // A list in text, so that short goals pass the gate.
+    let tasks = json!([{"goal": goal.replace("..", " & ").replace('.', " ")}]).to_string();
+    Part::Call(call(&format!("d{index}"), "delegate_task", json!({"tasks": tasks})))
+}
+
+fn results(message: &Message) -> String {
+    let result = |part: &Part| match part {
+        Part::Result(result) => match serde_json::from_str::<Value>(&result.content) {
+            Ok(answer) => answer["results"][0]["summary"].as_str().unwrap_or("no summary").to_owned(),
+            Err(_) => result.content.clone(),
+        },
+        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) => "no result".to_owned(),
+    };
+    format!("({})", message.parts.iter().map(result).collect::<Vec<_>>().join(" "))
+}
+
+fn hang(hanging: Arc<AtomicUsize>) -> ReplyStream {
+    struct Held(Arc<AtomicUsize>);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    hanging.fetch_add(1, Ordering::SeqCst);
+    let held = Held(hanging);
+    let never = async move {
+        let _held = held;
+        std::future::pending().await
+    };
+    never.into_stream().boxed()
+}
+
+struct NoTranscripts;
+
+impl Transcripts for NoTranscripts {
+    fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
+        Ok(vec![String::new(); headings.len()])
+    }
+
+    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
+
+    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
+}
+
+/// An engine with one slot, and a session that uses it.
+struct House {
+    store: Arc<MemoryStore>,
+    model: Arc<Obedient>,
+    engine: Engine,
+    stop: SessionStop,
+    line: Option<SessionLine>,
+}
+
+const DEPTH_MAX: u32 = 3;
+
+fn door() -> Arc<DelegateTool> {
+    Arc::new(DelegateTool::new(DelegateOptions { depth_max: DEPTH_MAX, ..OPTIONS }))
+}
+
+fn toolbox(door: &Arc<DelegateTool>) -> Arc<Toolbox> {
+    Arc::new(Toolbox::new(vec![FakeTool::look("look", "seen"), Arc::clone(door) as Arc<dyn Tool>]))
+}
+
+impl House {
+    async fn new() -> Self {
+        let (store, model) = (Arc::new(MemoryStore::new()), Arc::new(Obedient::default()));
+        let worker_door = door();
+        let worker = worker(&store, &model, &worker_door);
+        let bits = AtomicU64::new(1);
+        let wiring = Wiring {
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            worker: Arc::new(worker),
+            transcripts: Arc::new(NoTranscripts),
+            clock: Clock::start(),
+            bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
+            owner: OwnerRecord {
+                id: Bench::fence().owner,
+                process: Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 },
+            },
+        };
+        let engine = Engine::start(options(), wiring).await.expect("it starts");
+        worker_door.connect(Arc::new(engine.handle()));
+        let (line, stop) = SessionLine::new(Box::new(|_| ()));
+        House { store, model, engine, stop, line: Some(line) }
+    }
+
+    async fn run(&mut self, prompt: &str) -> RunOutcome {
+        let handle = Arc::new(self.engine.handle());
+        let session_door = door();
+        session_door.connect(Arc::clone(&handle) as Arc<dyn Delegator>);
+        let setup = RunSetup {
+            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            model: Arc::clone(&self.model) as Arc<dyn Model>,
+            toolbox: toolbox(&session_door),
+            delegator: handle,
+            limits: TurnLimits::default(),
+            session: NewSession {
+                id: SessionId::from_bits(5),
+                name: None,
+                kind: "run".to_owned(),
+                folder: "/".to_owned(),
+                at: Timestamp(0),
+            },
+            fence: Bench::fence(),
+            setting: setting(),
+            depth_max: DEPTH_MAX,
+            spill: "/nowhere".into(),
+            prompt: prompt.to_owned(),
+        };
+        let line = self.line.take().expect("a house runs once");
+        run_prompt(setup, line, &self.stop).await.expect("it starts")
+    }
+
+    /// All delegations, when the engine has ended.
+    async fn close(self) -> Vec<DelegationRecord> {
+        self.engine.close().await;
+        self.store.delegations(Filter::Recent(100)).await.expect("readable")
+    }
+}
+
+fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTool>) -> LocalWorker {
+    let model = Arc::clone(model);
+    LocalWorker::new(WorkerParts {
+        store: Arc::clone(store) as Arc<dyn Steps>,
+        models: Arc::new(move |_: &Route| Ok(Arc::clone(&model) as Arc<dyn Model>)),
+        toolbox: toolbox(door),
+        limits: TurnLimits::default(),
+        depth_max: DEPTH_MAX,
+        spill: "/nowhere".into(),
+    })
+}
+
+fn setting() -> Setting {
+    Setting {
+        folder: "/".to_owned(),
+        route: route(),
+        rights: rights(&["look", "delegate_task"]),
+        allowance: allowance(10),
+    }
+}
+
+fn options() -> Options {
+    let patience = Duration::from_secs(3600);
+    Options {
+        children_max: 1,
+        queue_max: 100,
+        depth_max: DEPTH_MAX,
+        at_capacity: AtCapacity::Queue,
+        patience: Patience { idle: patience, tool: patience, grace: patience },
+        stop_grace: Duration::from_secs(60),
+    }
+}
+
+#[tokio::test]
+async fn k16_a_tree_of_agents_gets_through_with_a_single_slot() {
+    let mut house = House::new().await;
+    let outcome = house.run("delegate delegate.look..look & look").await;
+    assert_eq!(
+        (outcome.report.ending, outcome.report.answer.as_deref()),
+        (Ending::Answered, Some("(((seen) (seen)) (seen))"))
+    );
+    assert_eq!(outcome.delegations.map(|delegations| delegations.len()), Ok(2));
+    let records = house.close().await;
+    assert_eq!(records.len(), 4);
+    for record in records {
+        assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded), "{record:?}");
+        assert_eq!(record.deliveries[0].state.as_str(), "delivered", "{record:?}");
+    }
+}
+
+#[tokio::test]
+async fn inv_11_a_stop_ends_the_whole_tree_and_all_its_model_calls() {
+    let mut house = House::new().await;
+    let (stop, hanging) = (house.stop.clone(), Arc::clone(&house.model.hanging));
+    let (outcome, ()) = tokio::join!(house.run("delegate delegate.hang & look"), async {
+        while hanging.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        stop.stop(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
+    });
+    assert_eq!(outcome.report.ending, Ending::Interrupted);
+    let handle = house.engine.handle();
+    for delegation in outcome.delegations.expect("readable") {
+        handle.settled(&delegation).await;
+    }
+    let asked = house.model.asked.load(Ordering::SeqCst);
+    assert_eq!(hanging.load(Ordering::SeqCst), 0);
+    let model = Arc::clone(&house.model);
+    for record in house.close().await {
+        assert!(
+            matches!(record.children[0].outcome(), Some(Outcome::Stopped(_) | Outcome::Succeeded)),
+            "{record:?}"
+        );
+    }
+    assert_eq!(model.asked.load(Ordering::SeqCst), asked, "nothing is asked after the stop");
+}

@@ -13,7 +13,7 @@ use crate::turn::{self, Agent, TurnLimits};
 use legwork_core::batch::{Lineage, Setting};
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::{Author, Message};
-use legwork_core::outcome::Ending;
+use legwork_core::outcome::{Ending, StopReason};
 use legwork_core::ports::{Conversations, Delegator, NewSession, Steps, Store, StoreError};
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
@@ -71,8 +71,9 @@ pub enum RunError {
 /// Creates the session, asks the prompt and joins what is delegated. The user's message is stored before anything is
 /// asked, and everything after it as soon as it is whole.
 ///
-/// A stop comes through `stop` and reaches what was delegated too; it is not awaited there. Dropping the future ends
-/// the turn where it is, and leaves the session legal.
+/// A stop comes through `stop` and reaches what was delegated too; it is not awaited there. A shutdown ends only the
+/// turn: what becomes of the children is the engine's business then. Dropping the future ends the turn where it is, and
+/// leaves the session legal.
 ///
 /// # Errors
 /// [`RunError`]; nothing was asked then.
@@ -94,7 +95,9 @@ pub async fn run_prompt(
             .with_history(history);
     let agent = agent(setup, line);
     let report = turn::run(&agent, &mut journal, opening).await;
-    if let (Ending::Interrupted, Some(notice)) = (report.ending, stop.notice()) {
+    if let (Ending::Interrupted, Some(notice)) = (report.ending, stop.notice())
+        && notice.reason != StopReason::Shutdown
+    {
         delegator.stop(Scope::Session(session), notice.reason, notice.force).await;
     }
     let delegations = delegations(&*store, &actor).await;

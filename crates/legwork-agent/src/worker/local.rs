@@ -4,6 +4,7 @@
 
 use super::setting_up::{self, Ready};
 use super::shared_prompt::SharedPrompt;
+use super::shared_tools::SharedTools;
 use super::source::ModelSource;
 use super::sweeper::Sweeper;
 use crate::journal::Journal;
@@ -42,12 +43,14 @@ pub struct LocalWorker {
 pub(super) struct Shared {
     pub(super) parts: WorkerParts,
     pub(super) prompt: SharedPrompt,
+    pub(super) tools: SharedTools,
 }
 
 impl LocalWorker {
     /// A worker with these parts.
     pub fn new(parts: WorkerParts) -> Self {
-        LocalWorker { shared: Arc::new(Shared { parts, prompt: SharedPrompt::default() }) }
+        let (prompt, tools) = (SharedPrompt::default(), SharedTools::default());
+        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools }) }
     }
 }
 

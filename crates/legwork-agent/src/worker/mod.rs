@@ -4,6 +4,7 @@ mod local;
 mod parking;
 mod setting_up;
 mod shared_prompt;
+mod shared_tools;
 mod source;
 mod sweeper;
 

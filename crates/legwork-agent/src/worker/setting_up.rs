@@ -43,7 +43,8 @@ pub(super) async fn ready(
     let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
     let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
     let system = shared.prompt.message(occasion, assignment.task.context.as_deref()).await?;
-    let offered = room.offered(shared.parts.toolbox.specs(&setting.rights), &assignment.task.goal);
+    let tools = shared.tools.specs(&shared.parts.toolbox, &setting.rights);
+    let offered = room.offered(tools, &assignment.task.goal);
     let opening = vec![system, Arc::new(Message::text(Author::User, assignment.task.goal.clone()))];
     let agent = Agent {
         model,

@@ -206,8 +206,8 @@ async fn inv_02_delivered_is_committed_with_the_turn_that_carries_the_results() 
     assert_eq!(history.len(), 5);
 }
 
-#[tokio::test]
-async fn inv_11_a_stop_reaches_what_was_delegated_and_leaves_a_legal_conversation() {
+/// Stops a run while it waits for what it delegated.
+async fn stopped_while_joining(reason: StopReason) -> (Desk, RunOutcome) {
     let mut delegator = FakeDelegator::new().await;
     delegator.hangs = true;
     let mut desk = Desk::with(delegator);
@@ -218,13 +218,16 @@ async fn inv_11_a_stop_reaches_what_was_delegated_and_leaves_a_legal_conversatio
         while delegator.batches().is_empty() {
             tokio::task::yield_now().await;
         }
-        stop.stop(NOTICE);
+        stop.stop(StopNotice { reason, ..NOTICE });
     });
-    let outcome = outcome.expect("it ran");
-    assert_eq!(
-        (outcome.report.ending, outcome.report.answer.as_deref()),
-        (Ending::Interrupted, Some("I delegate."))
-    );
+    (desk, outcome.expect("it ran"))
+}
+
+#[tokio::test]
+async fn inv_11_a_stop_reaches_what_was_delegated_and_leaves_a_legal_conversation() {
+    let (desk, outcome) = stopped_while_joining(StopReason::Cancelled).await;
+    assert_eq!(outcome.report.ending, Ending::Interrupted);
+    assert_eq!(outcome.report.answer.as_deref(), Some("I delegate."));
     assert_eq!(outcome.delegations, Ok(vec![DelegationId::from_bits(1)]));
     assert_eq!(desk.delegator.stops(), [Scope::Session(session_id())]);
     let record = desk.delegator.store.delegation(&DelegationId::from_bits(1)).await.expect("readable");
@@ -232,6 +235,13 @@ async fn inv_11_a_stop_reaches_what_was_delegated_and_leaves_a_legal_conversatio
     let history = desk.history().await;
     assert_legal(&history);
     assert_eq!(texts(&history), ["What colour is it?"]);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_turn_and_leaves_the_children_to_the_engine() {
+    let (desk, outcome) = stopped_while_joining(StopReason::Shutdown).await;
+    assert_eq!(outcome.report.ending, Ending::Interrupted);
+    assert_eq!(desk.delegator.stops(), []);
 }
 
 #[tokio::test]

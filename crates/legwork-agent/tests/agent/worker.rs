@@ -121,6 +121,7 @@ async fn siblings_share_their_system_message_and_their_tools_in_memory() {
     let requests = shop.model.requests();
     assert!(Arc::ptr_eq(&requests[0].messages[0], &requests[1].messages[0]), "BUILD-21");
     assert!(Arc::ptr_eq(&requests[0].messages[0], &requests[3].messages[0]));
+    assert!(Arc::ptr_eq(&requests[0].tools, &requests[2].tools));
     let shared = system_text(&requests[0]);
     assert!(system_text(&requests[2]).starts_with(&shared), "a cacheable prefix");
 }

@@ -30,5 +30,3 @@ pub use orphans::{adopt_orphans, sweep};
 pub use shell::{NoShell, Shells, SpawnError};
 pub use system::SystemProcesses;
 pub use table::Leftover;
-
-pub(crate) use plain::Cleaner;

@@ -1,9 +1,10 @@
 //! One child's transcript while it is written: what was told becomes lines, streamed text is held until it makes a line.
 
+use super::entry::{Cut, Entry};
 use super::line::{self, Role};
+use crate::redact::redact;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
-use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
 use std::path::PathBuf;
 
@@ -16,10 +17,12 @@ pub(super) struct Transcript {
     pub(super) path: PathBuf,
     /// Lines that are not written yet.
     pub(super) lines: String,
-    text: String,
-    thought: String,
+    text: Held,
+    thought: Held,
     /// Whether the first model call was told.
     begun: bool,
+    /// Whether the file was made.
+    pub(super) made: bool,
     /// A failing file is given up after one warning.
     pub(super) given_up: bool,
 }
@@ -27,91 +30,110 @@ pub(super) struct Transcript {
 impl Transcript {
     /// A transcript that begins with its head.
     pub(super) fn new(path: PathBuf, heading: &Heading) -> Self {
-        let goal = line::one_line(&crate::redact::redact(&heading.goal), 500);
-        let mut lines = format!(
-            "# delegation {}, task {}, subagent {}\n# goal: {goal}\n# model {}, accepted {}\n# one line an event; this file only grows\n",
-            heading.delegation,
-            heading.task_index,
-            heading.child,
-            heading.model,
-            line::date(heading.at),
-        );
+        let mut transcript = Transcript {
+            path,
+            lines: head(heading),
+            text: Held::new(Role::Assistant),
+            thought: Held::new(Role::Think),
+            begun: false,
+            made: false,
+            given_up: false,
+        };
         let context = heading.context.as_deref().map(|context| format!(" — context: {context}"));
         let kickoff = format!("{}{}", heading.goal, context.unwrap_or_default());
-        line::push(&mut lines, heading.at, Role::User, &kickoff);
-        Transcript { path, lines, text: String::new(), thought: String::new(), begun: false, given_up: false }
+        transcript.line(heading.at, Role::User, &Cut { text: kickoff, omitted: 0 });
+        transcript
     }
 
     /// Takes in what the child told.
-    pub(super) fn told(&mut self, at: Timestamp, event: &LineEvent) {
-        match event {
-            LineEvent::Text(piece) => {
-                self.end_thought(at);
-                self.text.push_str(piece);
-                if self.text.len() >= HELD_MAX {
-                    self.end_text(at);
-                }
+    pub(super) fn told(&mut self, at: Timestamp, entry: &Entry) {
+        match entry {
+            Entry::Text(piece) => {
+                self.thought.flush(at, &mut self.lines);
+                self.text.take(at, piece, &mut self.lines);
             }
-            LineEvent::Thinking(piece) => {
-                self.end_text(at);
-                self.thought.push_str(piece);
-                if self.thought.len() >= HELD_MAX {
-                    self.end_thought(at);
-                }
+            Entry::Thinking(piece) => {
+                self.text.flush(at, &mut self.lines);
+                self.thought.take(at, piece, &mut self.lines);
             }
-            LineEvent::ModelCalled => {
-                self.end_held(at);
+            Entry::Called => {
+                self.flush(at);
                 if !std::mem::replace(&mut self.begun, true) {
-                    line::push(&mut self.lines, at, Role::Start, "the subagent began");
+                    let text = "the subagent began".to_owned();
+                    self.line(at, Role::Start, &Cut { text, omitted: 0 });
                 }
             }
-            LineEvent::Replied { .. } => self.end_held(at),
-            LineEvent::ToolMoved => {}
-            LineEvent::Retrying { error, pause_ms } => {
-                let pause = *pause_ms as f64 / 1000.0;
-                self.line(at, Role::Note, &format!("trying again in {pause:.1}s: {error}"));
-            }
-            LineEvent::ToolStarted { tool, arguments } => {
-                self.line(at, Role::Tool, &format!("{tool} {arguments}"));
-            }
-            LineEvent::ToolEnded { tool, result, is_error, took_ms } => {
-                let word = if *is_error { "ERROR" } else { "ok" };
-                let took = *took_ms as f64 / 1000.0;
-                self.line(at, Role::Result, &format!("{tool} {word} {took:.1}s {result}"));
-            }
-            LineEvent::Note(note) => self.line(at, Role::Note, note),
+            Entry::Replied => self.flush(at),
+            Entry::Line(role, text) => self.line(at, *role, text),
         }
     }
 
     /// Writes the end mark.
-    pub(super) fn ended(&mut self, at: Timestamp, outcome: Outcome, error: Option<&str>) {
+    pub(super) fn ended(&mut self, at: Timestamp, outcome: Outcome, error: Option<&Cut>) {
         let cut = if outcome.is_truncated() { ", cut short by the step limit" } else { "" };
-        let error = error.map(|error| format!(": {error}")).unwrap_or_default();
         let status = outcome.status().as_str();
-        self.line(at, Role::Final, &format!("{status} ({}){cut}{error}", outcome.exit_reason()));
+        let mut text = format!("{status} ({}){cut}", outcome.exit_reason());
+        if let Some(error) = error {
+            text.push_str(": ");
+            text.push_str(&error.text);
+        }
+        let omitted = error.map_or(0, |error| error.omitted);
+        self.line(at, Role::Final, &Cut { text, omitted });
     }
 
-    fn line(&mut self, at: Timestamp, role: Role, text: &str) {
-        self.end_held(at);
+    fn line(&mut self, at: Timestamp, role: Role, text: &Cut) {
+        self.flush(at);
         line::push(&mut self.lines, at, role, text);
     }
 
-    fn end_held(&mut self, at: Timestamp) {
-        self.end_thought(at);
-        self.end_text(at);
+    fn flush(&mut self, at: Timestamp) {
+        self.thought.flush(at, &mut self.lines);
+        self.text.flush(at, &mut self.lines);
+    }
+}
+
+fn head(heading: &Heading) -> String {
+    format!(
+        "# delegation {}, task {}, subagent {}\n# goal: {}\n# model {}, accepted {}\n\
+         # one line an event; this file only grows\n",
+        heading.delegation,
+        heading.task_index,
+        heading.child,
+        line::one_line(&redact(&heading.goal), Role::User.width(), 0),
+        line::one_line(&heading.model, Role::User.width(), 0),
+        line::date(heading.at),
+    )
+}
+
+/// Streamed text that is not a line yet.
+struct Held {
+    role: Role,
+    text: String,
+    omitted: usize,
+}
+
+impl Held {
+    fn new(role: Role) -> Self {
+        Held { role, text: String::new(), omitted: 0 }
     }
 
-    fn end_text(&mut self, at: Timestamp) {
-        let text = std::mem::take(&mut self.text);
-        if !text.trim().is_empty() {
-            line::push(&mut self.lines, at, Role::Assistant, &text);
+    fn take(&mut self, at: Timestamp, piece: &Cut, lines: &mut String) {
+        self.text.push_str(&piece.text);
+        self.omitted += piece.omitted;
+        if self.text.len() < HELD_MAX {
+            return;
         }
+        // The last word may go on in the next piece, and it may be a credential.
+        let end = self.text.rfind(char::is_whitespace).filter(|_| piece.omitted == 0);
+        let rest = end.map(|end| self.text.split_off(end)).filter(|rest| rest.len() < HELD_MAX);
+        self.flush(at, lines);
+        self.text = rest.unwrap_or_default();
     }
 
-    fn end_thought(&mut self, at: Timestamp) {
-        let thought = std::mem::take(&mut self.thought);
-        if !thought.trim().is_empty() {
-            line::push(&mut self.lines, at, Role::Think, &thought);
+    fn flush(&mut self, at: Timestamp, lines: &mut String) {
+        let cut = Cut { text: std::mem::take(&mut self.text), omitted: std::mem::take(&mut self.omitted) };
+        if !cut.text.trim().is_empty() {
+            line::push(lines, at, self.role, &cut);
         }
     }
 }

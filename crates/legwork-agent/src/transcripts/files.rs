@@ -1,26 +1,30 @@
 //! The port [`Transcripts`] over files: `<root>/<delegation>/task-<n>.log` and `manifest.json`.
+//!
+//! It makes the folder and hands everything else to the thread that writes.
 
+use super::entry::{Cut, Entry};
 use super::manifest::file_name;
+use super::queue::Queue;
 use super::writer::{self, Told};
+use crate::spill::make_folder;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Heading, TranscriptError, Transcripts};
 use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Events that may wait for the disk; whoever tells one more waits with it.
-const WAITING_MAX: usize = 8192;
+/// How long the end of the program may wait for the disk.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// Writes transcripts below a folder. Dropping it writes what is left and ends its thread.
+/// Writes transcripts below a folder. Dropping it writes what is left, for at most two seconds.
 pub struct FileTranscripts {
     root: PathBuf,
-    /// Emptied only while it is dropped, so that the thread sees the end.
-    told: Option<SyncSender<Told>>,
+    queue: Arc<Queue>,
+    /// Emptied only while it is dropped.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -30,18 +34,11 @@ impl FileTranscripts {
     /// # Errors
     /// When the system refuses a thread.
     pub fn new(root: PathBuf) -> std::io::Result<Self> {
-        let (told, hears) = sync_channel(WAITING_MAX);
-        let thread =
-            std::thread::Builder::new().name("transcripts".to_owned()).spawn(move || writer::run(&hears))?;
-        Ok(FileTranscripts { root, told: Some(told), thread: Some(thread) })
-    }
-
-    fn tell(&self, told: Told) {
-        if let Some(thread) = &self.told
-            && thread.send(told).is_err()
-        {
-            tracing::error!("BUG: the thread that writes transcripts has ended");
-        }
+        let queue = Arc::new(Queue::default());
+        let hears = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("transcripts".to_owned());
+        let thread = Some(thread.spawn(move || writer::run(&hears))?);
+        Ok(FileTranscripts { root, queue, thread })
     }
 }
 
@@ -49,37 +46,43 @@ impl Transcripts for FileTranscripts {
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         let Some(first) = headings.first() else { return Ok(Vec::new()) };
         let folder = self.root.join(first.delegation.as_str());
-        make_private(&folder)?;
+        make_folder(&folder)
+            .map_err(|source| TranscriptError { path: folder.display().to_string(), source })?;
         let path = |heading: &Heading| folder.join(file_name(heading.task_index)).display().to_string();
         let paths = headings.iter().map(path).collect();
-        self.tell(Told::Created { folder, headings: headings.to_vec() });
+        let headings = headings.iter().map(shortened).collect();
+        self.queue.tell(Told::Created { folder, headings });
         Ok(paths)
     }
 
     fn append(&self, child: &ChildId, at: Timestamp, event: &LineEvent) {
-        // Signs of life carry nothing that a reader wants.
-        if !matches!(event, LineEvent::ToolMoved) {
-            self.tell(Told::Event { child: child.clone(), at, event: event.clone() });
+        if let Some(entry) = Entry::of(event) {
+            self.queue.tell(Told::Event { child: child.clone(), at, entry });
         }
     }
 
     fn finish(&self, child: &ChildId, at: Timestamp, outcome: Outcome, error: Option<&str>) {
-        self.tell(Told::Ended { child: child.clone(), at, outcome, error: error.map(str::to_owned) });
+        let error = error.map(|error| Cut::of("", error));
+        self.queue.tell(Told::Ended { child: child.clone(), at, outcome, error });
     }
 }
 
 impl Drop for FileTranscripts {
     fn drop(&mut self) {
-        self.told = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
+        if !self.queue.close(CLOSE_WAIT) {
+            // A disk that hangs must not keep the program; the thread ends with it.
+            tracing::warn!("the last lines of transcripts could not be written in time");
+        } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("BUG: the thread that writes transcripts panicked");
         }
     }
 }
 
-fn make_private(folder: &Path) -> Result<(), TranscriptError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| TranscriptError { path: folder.display().to_string(), source })
+/// A goal may have a megabyte, of which five hundred characters are shown.
+fn shortened(heading: &Heading) -> Heading {
+    Heading {
+        goal: Cut::of("", &heading.goal).text,
+        context: heading.context.as_deref().map(|context| Cut::of("", context).text),
+        ..heading.clone()
+    }
 }

@@ -1,5 +1,8 @@
-//! The lines of a transcript as text (LIVE-2, LIVE-3, LIVE-5): time, role, and everything else on one line.
+//! The lines of a transcript as text (LIVE-2, LIVE-3): time, role, and everything else on one line.
+//!
+//! Credentials are masked and control characters dropped here, so no line is written without that.
 
+use super::entry::Cut;
 use crate::redact::redact;
 use jiff::tz::TimeZone;
 use legwork_core::time::Timestamp;
@@ -33,7 +36,7 @@ impl Role {
     }
 
     /// How many characters of the text are kept.
-    fn width(self) -> usize {
+    pub(super) fn width(self) -> usize {
         match self {
             Role::Start | Role::User => 500,
             Role::Assistant => 600,
@@ -48,9 +51,9 @@ impl Role {
 pub(super) const FINAL: &str = "final";
 
 /// Appends one line to `out`.
-pub(super) fn push(out: &mut String, at: Timestamp, role: Role, text: &str) {
+pub(super) fn push(out: &mut String, at: Timestamp, role: Role, cut: &Cut) {
     let time = clock(at);
-    let text = one_line(&redact(text), role.width());
+    let text = one_line(&redact(&cut.text), role.width(), cut.omitted);
     // Writing to a String cannot fail.
     writeln!(out, "{time} {:<9}| {text}", role.word()).ok();
 }
@@ -74,10 +77,11 @@ fn local(at: Timestamp) -> Option<jiff::Zoned> {
     Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::system()))
 }
 
-/// The text on one line, without control characters, cut to `width` characters with a note of what is left out.
-pub(super) fn one_line(text: &str, width: usize) -> String {
+/// The text on one line, without control characters, cut to `width` characters with a note of what is left out there
+/// and was left out before.
+pub(super) fn one_line(text: &str, width: usize, omitted_before: usize) -> String {
     let mut line = String::with_capacity(text.len().min(width * 2));
-    let (mut kept, mut omitted, mut gap) = (0, 0, false);
+    let (mut kept, mut omitted, mut gap) = (0, omitted_before, false);
     for character in text.chars() {
         if character.is_whitespace() || character.is_control() {
             gap = kept > 0;
@@ -107,7 +111,7 @@ mod tests {
     #[test]
     fn live_02_a_line_has_time_role_and_one_line_of_text() {
         let mut out = String::new();
-        push(&mut out, Timestamp(0), Role::Tool, "read_file\n\t{\"path\": \"a\x1b[2J\"}");
+        push(&mut out, Timestamp(0), Role::Tool, &Cut::of("read_file\n\t", "{\"path\": \"a\x1b[2J\"}"));
         let (time, rest) = out.split_at(8);
         assert_eq!(time.chars().filter(|c| *c == ':').count(), 2);
         assert_eq!(rest, " tool     | read_file {\"path\": \"a [2J\"}\n");
@@ -115,15 +119,16 @@ mod tests {
 
     #[test]
     fn live_03_cuts_say_how_much_is_left_out() {
-        assert_eq!(one_line("äöü äöü", 5), "äöü ä … (2 more characters)");
-        assert_eq!(one_line("  a \n b  ", 5), "a b");
+        assert_eq!(one_line("äöü äöü", 5, 0), "äöü ä … (2 more characters)");
+        assert_eq!(one_line("  a \n b  ", 5, 0), "a b");
+        assert_eq!(one_line("short", 50, 7), "short … (7 more characters)");
     }
 
     #[test]
     fn the_end_mark_is_known_by_its_role_not_by_its_text() {
         let (mut end, mut other) = (String::new(), String::new());
-        push(&mut end, Timestamp(0), Role::Final, "completed");
-        push(&mut other, Timestamp(0), Role::Result, "final    | no");
+        push(&mut end, Timestamp(0), Role::Final, &Cut::of("", "completed"));
+        push(&mut other, Timestamp(0), Role::Result, &Cut::of("", "final    | no"));
         assert!(is_final(end.trim_end()) && !is_final(other.trim_end()));
     }
 }

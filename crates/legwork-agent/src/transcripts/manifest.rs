@@ -1,10 +1,13 @@
 //! The manifest of a delegation's transcripts (LIVE-8): replaced whole, so that a reader never sees half of one.
+//!
+//! It does not know when it is written; the writer keeps that rare.
 
-use super::line;
+use super::line::{self, Role};
 use crate::redact::redact;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
 use legwork_core::time::Timestamp;
+use nix::fcntl::OFlag;
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -47,7 +50,7 @@ impl Manifest {
         let (provider, _) = first.model.split_once('/').unwrap_or(("", ""));
         let task = |heading: &Heading| Task {
             index: heading.task_index,
-            goal: line::one_line(&redact(&heading.goal), 500),
+            goal: line::one_line(&redact(&heading.goal), Role::User.width(), 0),
             log: file_name(heading.task_index),
             status: "running",
             exit_reason: None,
@@ -88,8 +91,13 @@ impl Manifest {
         self.dirty = false;
         let text = serde_json::to_vec_pretty(self)?;
         let beside = self.path.with_extension("json.new");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(&beside)?;
         file.write_all(&text)?;
         std::fs::rename(&beside, &self.path)
     }

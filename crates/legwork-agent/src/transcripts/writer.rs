@@ -1,33 +1,47 @@
-//! The one thread that writes all transcripts of a process. Events come over a bounded channel; whatever has come in is
-//! written together, whole lines only, one file after another.
+//! The one thread that writes all transcripts of a process. Whatever has come in is written together, whole lines only,
+//! one file after another.
+//!
+//! A file that fails is given up after one warning; nothing reaches the run.
 
 use super::child::Transcript;
+use super::entry::{Cut, Entry};
+use super::logs::Logs;
 use super::manifest::{Manifest, file_name};
+use super::queue::Queue;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
-use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-/// Events that are turned into lines before the lines are written.
-const EVENTS_A_WRITE: usize = 2048;
-/// Files that are kept open.
-const OPEN_MAX: usize = 64;
 /// A manifest whose children are still running is not written more often than this.
 const MANIFEST_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the thread waits when there is nothing to do at all.
+const IDLE_MAX: Duration = Duration::from_secs(3600);
 
 /// What the thread is told.
 pub(super) enum Told {
     Created { folder: PathBuf, headings: Vec<Heading> },
-    Event { child: ChildId, at: Timestamp, event: LineEvent },
-    Ended { child: ChildId, at: Timestamp, outcome: Outcome, error: Option<String> },
+    Event { child: ChildId, at: Timestamp, entry: Entry },
+    Ended { child: ChildId, at: Timestamp, outcome: Outcome, error: Option<Cut> },
+}
+
+impl Told {
+    /// Bytes that it holds while it waits.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Told::Created { headings, .. } => headings.iter().map(weight_of_heading).sum(),
+            Told::Event { entry, .. } => entry.weight(),
+            Told::Ended { error, .. } => error.as_ref().map_or(0, |error| error.text.len()),
+        }
+    }
+}
+
+fn weight_of_heading(heading: &Heading) -> usize {
+    heading.goal.len() + heading.context.as_ref().map_or(0, String::len)
 }
 
 /// All transcripts that are being written.
@@ -38,29 +52,36 @@ struct Writer {
     /// Children with lines that are not written yet.
     dirty: HashSet<ChildId>,
     ended: Vec<ChildId>,
-    files: Files,
+    logs: Logs,
 }
 
-/// Writes until every sender is gone and everything is written.
-pub(super) fn run(told: &Receiver<Told>) {
+/// Writes until the queue is closed and everything is written.
+pub(super) fn run(queue: &Queue) {
+    let _ending = Ending(queue);
     let mut writer = Writer::default();
-    while let Ok(first) = told.recv() {
-        writer.take_in(first);
-        for more in told.try_iter().take(EVENTS_A_WRITE) {
-            writer.take_in(more);
-        }
+    while let Some(told) = queue.take(writer.idle_max()) {
+        told.into_iter().for_each(|told| writer.take_in(told));
         writer.write_all();
     }
     writer.write_manifests(Duration::ZERO);
+}
+
+/// Tells the end of the thread, also after a panic, so that nobody waits for it.
+struct Ending<'a>(&'a Queue);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
 }
 
 impl Writer {
     fn take_in(&mut self, told: Told) {
         match told {
             Told::Created { folder, headings } => self.created(&folder, headings),
-            Told::Event { child, at, event } => {
+            Told::Event { child, at, entry } => {
                 if let Some((transcript, ..)) = self.children.get_mut(&child) {
-                    transcript.told(at, &event);
+                    transcript.told(at, &entry);
                     if !transcript.lines.is_empty() {
                         self.dirty.insert(child);
                     }
@@ -70,7 +91,7 @@ impl Writer {
                 let Some((transcript, delegation, task_index)) = self.children.get_mut(&child) else {
                     return;
                 };
-                transcript.ended(at, outcome, error.as_deref());
+                transcript.ended(at, outcome, error.as_ref());
                 if let Some((manifest, _)) = self.manifests.get_mut(delegation) {
                     manifest.ended(*task_index, outcome, at);
                 }
@@ -98,17 +119,23 @@ impl Writer {
             if transcript.given_up {
                 continue;
             }
-            if let Err(error) = self.files.append(&transcript.path, lines.as_bytes()) {
+            if let Err(error) = self.logs.write(transcript, lines.as_bytes()) {
                 transcript.given_up = true;
                 tracing::warn!(path = %transcript.path.display(), %error, "a transcript cannot be written and is given up");
             }
         }
         for child in std::mem::take(&mut self.ended) {
             if let Some((transcript, ..)) = self.children.remove(&child) {
-                self.files.close(&transcript.path);
+                self.logs.close(&transcript.path);
             }
         }
         self.write_manifests(MANIFEST_EVERY);
+    }
+
+    /// How long nothing may happen before a manifest that is behind gets its turn.
+    fn idle_max(&self) -> Duration {
+        let is_behind = self.manifests.values().any(|(manifest, _)| manifest.dirty);
+        if is_behind { MANIFEST_EVERY } else { IDLE_MAX }
     }
 
     fn write_manifests(&mut self, every: Duration) {
@@ -122,37 +149,5 @@ impl Writer {
             }
         }
         self.manifests.retain(|_, (manifest, _)| !manifest.is_complete() || manifest.dirty);
-    }
-}
-
-/// Files that are open for appending, the least recently used first.
-#[derive(Default)]
-struct Files {
-    open: HashMap<PathBuf, File>,
-    order: VecDeque<PathBuf>,
-}
-
-impl Files {
-    fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        if !self.open.contains_key(path) {
-            if self.open.len() >= OPEN_MAX
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.open.remove(&oldest);
-            }
-            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-            self.open.insert(path.to_owned(), file);
-            self.order.push_back(path.to_owned());
-        }
-        match self.open.get_mut(path) {
-            Some(file) => file.write_all(bytes),
-            None => Ok(()),
-        }
-    }
-
-    fn close(&mut self, path: &Path) {
-        if self.open.remove(path).is_some() {
-            self.order.retain(|open| open != path);
-        }
     }
 }

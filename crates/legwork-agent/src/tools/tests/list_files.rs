@@ -1,3 +1,5 @@
+//! Tests of `list_files`.
+
 use super::rig::Rig;
 use serde_json::json;
 use std::os::unix::fs::symlink;

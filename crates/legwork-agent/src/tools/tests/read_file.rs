@@ -1,3 +1,5 @@
+//! Tests of `read_file`.
+
 use super::rig::Rig;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Tests of `search_files`.
+
 use super::rig::Rig;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Tests of `terminal`: commands that behave, and commands that leave things behind.
+
 use super::ledger::Ledger;
 use super::rig::Rig;
 use crate::tools::ToolOutput;

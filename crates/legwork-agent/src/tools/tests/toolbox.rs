@@ -1,3 +1,5 @@
+//! Tests of the toolbox itself: rights, unknown names, panics.
+
 use super::rig::Rig;
 use crate::models::ToolSpec;
 use crate::tools::{Effect, Invocation, Tool, ToolOutput, Toolbox};

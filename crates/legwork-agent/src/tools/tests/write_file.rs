@@ -1,3 +1,5 @@
+//! Tests of `write_file`.
+
 use super::rig::Rig;
 use serde_json::json;
 use std::fs;

@@ -1,0 +1,60 @@
+//! The files of transcripts that are open for appending: a bounded number, however many children there are.
+//!
+//! A file is made new and never through a link; it is opened again by its path when its turn comes.
+
+use super::child::Transcript;
+use crate::spill::create_new;
+use nix::fcntl::OFlag;
+use std::collections::{HashMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Files that are kept open.
+const OPEN_MAX: usize = 64;
+
+/// Open files; the one that was opened first is the first to be closed.
+#[derive(Default)]
+pub(super) struct Logs {
+    open: HashMap<PathBuf, File>,
+    order: VecDeque<PathBuf>,
+}
+
+impl Logs {
+    /// Appends whole lines to a transcript, in one write.
+    pub(super) fn write(&mut self, transcript: &mut Transcript, lines: &[u8]) -> io::Result<()> {
+        if let Some(file) = self.open.get_mut(&transcript.path) {
+            return file.write_all(lines);
+        }
+        if !transcript.made {
+            create_new(&transcript.path)?;
+            transcript.made = true;
+        }
+        let mut file = open(&transcript.path)?;
+        let result = file.write_all(lines);
+        self.keep(transcript.path.clone(), file);
+        result
+    }
+
+    /// Closes a transcript that has ended.
+    pub(super) fn close(&mut self, path: &Path) {
+        if self.open.remove(path).is_some() {
+            self.order.retain(|open| open != path);
+        }
+    }
+
+    fn keep(&mut self, path: PathBuf, file: File) {
+        if self.open.len() >= OPEN_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.open.remove(&oldest);
+        }
+        self.order.push_back(path.clone());
+        self.open.insert(path, file);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
+}

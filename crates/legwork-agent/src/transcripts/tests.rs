@@ -1,0 +1,231 @@
+//! The port over real files: format, order, masking, many children, and disks that fail.
+
+use super::{FileTranscripts, Follow, Source};
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::{FailureKind, Limit, Outcome};
+use legwork_core::ports::{Heading, Transcripts};
+use legwork_core::pulse::LineEvent;
+use legwork_core::report::{Cost, Usage};
+use legwork_core::time::Timestamp;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const AT: Timestamp = Timestamp(1_700_000_000_000);
+
+fn heading(task_index: usize) -> Heading {
+    Heading {
+        delegation: DelegationId::from_bits(0xabc),
+        child: ChildId::from_bits(task_index, 7),
+        task_index,
+        goal: format!("read\nfile {task_index}"),
+        context: None,
+        model: "scripted/x".to_owned(),
+        at: AT,
+    }
+}
+
+fn started(count: usize) -> (TempDir, FileTranscripts, Vec<String>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    let headings: Vec<Heading> = (0..count).map(heading).collect();
+    let paths = transcripts.create(&headings).expect("a folder for them");
+    (folder, transcripts, paths)
+}
+
+/// The texts after the times, without the head.
+fn told(path: &str) -> Vec<String> {
+    let content = fs::read_to_string(path).expect("the transcript");
+    assert!(content.ends_with('\n'), "the last line is whole");
+    let lines = content.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.get(9..).expect("a time stands first").to_owned()).collect()
+}
+
+fn manifest(folder: &Path) -> Value {
+    let path = folder.join("live").join("deleg_00000abc").join("manifest.json");
+    serde_json::from_slice(&fs::read(path).expect("the manifest")).expect("JSON")
+}
+
+fn tool(transcripts: &FileTranscripts, child: &ChildId, result: &str) {
+    let (tool, arguments) = ("read_file".to_owned(), "{\"path\":\"x\"}".to_owned());
+    transcripts.append(child, AT, &LineEvent::ToolStarted { tool: tool.clone(), arguments });
+    transcripts.append(child, AT, &LineEvent::ToolMoved);
+    let result = result.to_owned();
+    transcripts.append(child, AT, &LineEvent::ToolEnded { tool, result, is_error: false, took_ms: 40 });
+}
+
+#[test]
+fn live_02_to_05_and_09_a_run_line_by_line() {
+    let (folder, transcripts, paths) = started(1);
+    let child = heading(0).child;
+    transcripts.append(&child, AT, &LineEvent::ModelCalled);
+    for piece in ["I will ", "read\n", "it."] {
+        transcripts.append(&child, AT, &LineEvent::Text(piece.to_owned()));
+    }
+    tool(&transcripts, &child, "line\n  two\x1b[31m");
+    transcripts.append(&child, AT, &LineEvent::ModelCalled);
+    transcripts.append(&child, AT, &LineEvent::Retrying { error: "429".to_owned(), pause_ms: 1500 });
+    transcripts.append(&child, AT, &LineEvent::Thinking("hm".to_owned()));
+    transcripts.append(&child, AT, &LineEvent::Text("Done.".to_owned()));
+    transcripts.append(&child, AT, &LineEvent::Replied { usage: Usage::default(), cost: Cost::Unknown });
+    transcripts.finish(&child, AT, Outcome::Partial(Limit::Steps), None);
+    drop(transcripts);
+    let expected = [
+        "user     | read file 0",
+        "start    | the subagent began",
+        "assistant| I will read it.",
+        "tool     | read_file {\"path\":\"x\"}",
+        "result   | read_file ok 0.0s line two [31m",
+        "note     | trying again in 1.5s: 429",
+        "think    | hm",
+        "assistant| Done.",
+        "final    | completed (max_iterations), cut short by the step limit",
+    ];
+    assert_eq!(told(&paths[0]), expected);
+    assert_eq!(PathBuf::from(&paths[0]), folder.path().join("live/deleg_00000abc/task-0.log"));
+    let head = fs::read_to_string(&paths[0]).expect("the transcript");
+    assert!(
+        head.starts_with(
+            "# delegation deleg_00000abc, task 0, subagent sa-0-00000007\n# goal: read file 0\n"
+        )
+    );
+    let mode = |path: &Path| path.metadata().expect("facts").permissions().mode() & 0o777;
+    assert_eq!(mode(Path::new(&paths[0])), 0o600);
+    assert_eq!(mode(&folder.path().join("live")), 0o700);
+}
+
+#[test]
+fn live_08_the_manifest_tells_how_each_task_ended() {
+    let (folder, transcripts, _) = started(2);
+    transcripts.finish(&heading(1).child, AT, Outcome::Failed(FailureKind::Model), Some("401"));
+    transcripts.finish(&heading(0).child, Timestamp(AT.0 + 5), Outcome::Succeeded, None);
+    drop(transcripts);
+    let manifest = manifest(folder.path());
+    assert_eq!(manifest["delegation_id"], "deleg_00000abc");
+    assert_eq!((&manifest["task_count"], &manifest["provider"]), (&2.into(), &"scripted".into()));
+    assert_eq!(manifest["tasks"][0]["status"], "completed");
+    assert_eq!(manifest["tasks"][1]["status"], "failed");
+    assert_eq!(manifest["tasks"][1]["exit_reason"], "error");
+    assert_eq!(manifest["completed"], AT.0 + 5);
+}
+
+#[test]
+fn live_08_a_task_that_runs_is_called_running() {
+    let (folder, transcripts, _) = started(1);
+    drop(transcripts);
+    let manifest = manifest(folder.path());
+    assert_eq!(manifest["tasks"][0]["status"], "running");
+    assert!(manifest.get("completed").is_none());
+}
+
+#[test]
+fn live_07_a_credential_is_masked_also_when_it_comes_in_pieces() {
+    let (folder, transcripts, paths) = started(1);
+    let child = heading(0).child;
+    for piece in ["the key is sk-abcdef", "ghijklmnop", "qrstuv and "] {
+        transcripts.append(&child, AT, &LineEvent::Text(piece.to_owned()));
+    }
+    transcripts.append(&child, AT, &LineEvent::Text(format!("{} sk-abcdef", "x ".repeat(2000))));
+    transcripts.append(&child, AT, &LineEvent::Text("ghijklmnopqrstuv".to_owned()));
+    tool(&transcripts, &child, "GITHUB_TOKEN=ghp_abcdefghijklmnopqrst");
+    transcripts.finish(&child, AT, Outcome::Succeeded, Some("password=hunter2"));
+    drop(transcripts);
+    let all = fs::read_to_string(&paths[0]).expect("the transcript");
+    for secret in ["abcdef", "ghijkl", "hunter2", "ghp_"] {
+        assert!(!all.contains(secret), "{secret} is in {all}");
+    }
+    assert_eq!(all.matches("[masked]").count(), 4, "{all}");
+    drop(folder);
+}
+
+#[test]
+fn k27_a_long_text_takes_a_bounded_line() {
+    let (folder, transcripts, paths) = started(1);
+    let child = heading(0).child;
+    tool(&transcripts, &child, &"é".repeat(5_000_000));
+    transcripts.append(&child, AT, &LineEvent::Text("y".repeat(1_000_000)));
+    drop(transcripts);
+    let lines = told(&paths[0]);
+    assert!(lines[2].ends_with("more characters)") && lines[2].len() < 1000, "{}", lines[2]);
+    assert!(lines[2].contains("(4999618 more"), "{}", lines[2]);
+    assert!(lines[3].starts_with("assistant| yyy") && lines[3].len() < 1000);
+    drop(folder);
+}
+
+#[test]
+fn k43_many_children_at_once_keep_whole_lines_in_order() {
+    let (folder, transcripts, paths) = started(512);
+    let transcripts = Arc::new(transcripts);
+    std::thread::scope(|scope| {
+        for part in 0..8 {
+            let transcripts = Arc::clone(&transcripts);
+            scope.spawn(move || {
+                for step in 0..10 {
+                    for index in (part..512).step_by(8) {
+                        let note = LineEvent::Note(format!("child {index} step {step}\nend"));
+                        transcripts.append(&heading(index).child, AT, &note);
+                    }
+                }
+                for index in (part..512).step_by(8) {
+                    transcripts.finish(&heading(index).child, AT, Outcome::Succeeded, None);
+                }
+            });
+        }
+    });
+    drop(Arc::into_inner(transcripts).expect("the last one"));
+    for (index, path) in paths.iter().enumerate() {
+        let mut expected = vec![format!("user     | read file {index}")];
+        expected.extend((0..10).map(|step| format!("note     | child {index} step {step} end")));
+        expected.push("final    | completed (completed)".to_owned());
+        assert_eq!(told(path), expected);
+    }
+    assert!(
+        manifest(folder.path())["tasks"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|task| task["status"] == "completed")
+    );
+    let label = |index: usize| format!("[{index}] ");
+    let sources =
+        paths.iter().enumerate().map(|(index, path)| Source { label: label(index), path: path.into() });
+    let mut follow = Follow::new(sources.collect());
+    assert_eq!(follow.look().expect("files").len(), 512 * (4 + 12));
+    assert!(follow.has_ended());
+}
+
+#[test]
+fn live_06_a_disk_that_fails_costs_lines_and_nothing_else() {
+    let (folder, transcripts, paths) = started(2);
+    fs::remove_dir_all(folder.path().join("live/deleg_00000abc")).expect("it was made at once");
+    tool(&transcripts, &heading(0).child, "nobody reads this");
+    transcripts.finish(&heading(0).child, AT, Outcome::Succeeded, None);
+    drop(transcripts);
+    assert!(!Path::new(&paths[0]).exists());
+}
+
+#[test]
+fn a_link_that_was_put_in_the_way_is_not_followed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (own, other) = (folder.path().join("live/deleg_00000abc"), folder.path().join("other"));
+    fs::create_dir_all(&own).expect("folders");
+    std::os::unix::fs::symlink(&other, own.join("task-0.log")).expect("a link");
+    let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    transcripts.create(&[heading(0)]).expect("the folder is there");
+    tool(&transcripts, &heading(0).child, "not there");
+    drop(transcripts);
+    assert!(!other.exists());
+}
+
+#[test]
+fn live_11_a_folder_that_cannot_be_made_is_an_error_with_its_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("live"), "a file").expect("a file");
+    let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    let error = transcripts.create(&[heading(0)]).expect_err("there is a file in the way");
+    assert!(error.path.ends_with("live/deleg_00000abc"), "{error}");
+    assert!(transcripts.create(&[]).expect("nothing to make").is_empty());
+}

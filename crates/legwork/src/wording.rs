@@ -56,27 +56,10 @@ pub fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// A wall-clock instant as `2026-03-01 12:30:05 UTC`.
-pub fn utc(millis: i64) -> String {
-    let seconds = millis.div_euclid(1000);
-    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// Year, month and day of a number of days since 1970-01-01 in the Gregorian calendar: whole 400-year eras first, with
-/// years that begin in March so that the leap day is the last one.
-fn civil(days: i64) -> (i64, i64, i64) {
-    const ERA_DAYS: i64 = 146_097;
-    let from_march_0000 = days + 719_468;
-    let (era, of_era) = (from_march_0000.div_euclid(ERA_DAYS), from_march_0000.rem_euclid(ERA_DAYS));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / (ERA_DAYS - 1)) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+/// A wall-clock instant in the time zone of the system, to the second.
+pub fn instant(millis: i64) -> String {
+    let instant = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+    instant.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %z").to_string()
 }
 
 #[cfg(test)]
@@ -89,13 +72,6 @@ mod tests {
         for (seconds, text) in table {
             assert_eq!(duration(Duration::from_secs_f64(seconds)), text);
         }
-    }
-
-    #[test]
-    fn instants_are_shown_in_utc() {
-        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(utc(951_782_399_999), "2000-02-28 23:59:59 UTC");
-        assert_eq!(utc(1_709_210_096_000), "2024-02-29 12:34:56 UTC");
     }
 
     #[test]

@@ -221,7 +221,7 @@ fn mark_item(lines: &mut [String], at: usize, depth: usize) {
 
 fn time_or(name: &str, value: &Value) -> String {
     match value.as_i64() {
-        Some(millis) if name == "at" || name.ends_with("_at") => wording::utc(millis),
+        Some(millis) if name == "at" || name.ends_with("_at") => wording::instant(millis),
         _ => scalar(value),
     }
 }

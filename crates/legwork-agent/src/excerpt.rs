@@ -27,8 +27,11 @@ pub(crate) fn head_of(text: &str, bytes_max: usize) -> &str {
         end -= 1;
     }
     let head = &text[..end];
+    if text[end..].is_empty() || text[end..].starts_with('\n') {
+        return head;
+    }
     match head.rfind('\n') {
-        Some(line_end) if end < text.len() && line_end >= end / 2 => &head[..line_end],
+        Some(line_end) if line_end >= end / 2 => &head[..line_end],
         Some(_) | None => head,
     }
 }
@@ -39,6 +42,9 @@ fn tail_of(text: &str, bytes_max: usize) -> &str {
         start += 1;
     }
     let tail = &text[start..];
+    if text[..start].ends_with('\n') {
+        return tail;
+    }
     match tail.find('\n') {
         Some(line_end) if line_end <= tail.len() / 2 => &tail[line_end + 1..],
         Some(_) | None => tail,
@@ -56,8 +62,8 @@ mod tests {
             excerpt(&text, 180, |left_out| format!("{left_out} bytes left out")).expect("it is too long");
         let (head, rest) = cut.split_once("\n[… ").expect("there is a note");
         let (note, tail) = rest.split_once(" …]\n").expect("the note ends");
-        assert!(head.starts_with("line 000\n") && head.ends_with("line 013"), "{head}");
-        assert!(tail.starts_with("line 096\n") && tail.ends_with("line 099\n"), "{tail}");
+        assert!(head.starts_with("line 000\n") && head.ends_with("line 014"), "{head}");
+        assert!(tail.starts_with("line 095\n") && tail.ends_with("line 099\n"), "{tail}");
         assert_eq!(note, format!("{} bytes left out", text.len() - head.len() - tail.len()));
     }
 

@@ -124,8 +124,11 @@ mod tests {
             "path": "src/lib.rs",
             "content": "secret",
         });
-        let summary = traced(&arguments, "fine").input_summary;
-        assert_eq!(summary.targets, ["src/lib.rs", "https://example.org/a/b", "http://x/", "plain"]);
+        let mut summary = traced(&arguments, "fine").input_summary;
+        // Whether a JSON object keeps the order of its keys depends on how the program was built.
+        summary.targets.sort_unstable();
+        summary.argument_keys.sort_unstable();
+        assert_eq!(summary.targets, ["http://x/", "https://example.org/a/b", "plain", "src/lib.rs"]);
         assert_eq!(summary.argument_keys, ["content", "path", "url", "urls"]);
     }
 

@@ -1,5 +1,6 @@
 //! How the shared client uses connections, against a server so raw that it counts them.
 
+#[path = "models_support/asking.rs"]
 mod models_support;
 
 use legwork_agent::models::{Model, OpenAiChat, Proxies, SharedHttp};

@@ -1,6 +1,7 @@
 //! OpenAI chat completions against a provider that misbehaves: each failure has its reason, and no half reply passes
 //! for a whole one.
 
+#[path = "models_support/asking.rs"]
 mod models_support;
 
 use legwork_agent::models::{CallLimits, Model, ModelError, ReplyPart};

@@ -1,5 +1,6 @@
 //! What a provider writes does not get into the log by way of the wire library, least of all a key.
 
+#[path = "models_support/asking.rs"]
 mod models_support;
 
 use legwork_testkit::server::{ProviderError, Script, ScriptedServer, Scripts, say};

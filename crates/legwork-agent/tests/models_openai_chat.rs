@@ -1,5 +1,6 @@
 //! OpenAI chat completions against the scripted server: what is said, called, counted and sent.
 
+#[path = "models_support/asking.rs"]
 mod models_support;
 
 use legwork_agent::models::{Model, ReplyPart};

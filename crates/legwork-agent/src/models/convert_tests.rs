@@ -1,3 +1,5 @@
+//! The conversion, looked at where it counts: in the request body that the library makes of it, and in what is stored.
+
 use super::*;
 use rig_core::providers::openai::OpenAIConfig;
 use rig_core::wire::{Body, Mode, Operation, Wire};

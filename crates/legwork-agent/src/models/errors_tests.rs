@@ -1,3 +1,5 @@
+//! Statuses, bodies and headers of failures, as data, and what they must mean.
+
 use super::*;
 use crate::models::words::WORDS_MAX_CHARS;
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};

@@ -116,6 +116,7 @@ impl Asking {
                     self.state = State::Waiting(self.model.respond(self.request.clone()));
                 }
                 State::Pausing(until) => {
+                    // Deadline: the pause that was told to whoever listens.
                     sleep_until(until).await;
                     self.state = State::Due;
                 }

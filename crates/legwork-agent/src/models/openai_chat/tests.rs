@@ -1,3 +1,5 @@
+//! The checks of a route and the facts of a model, without any request.
+
 use super::*;
 use crate::models::{ApiKey, Proxies};
 use reqwest::Url;

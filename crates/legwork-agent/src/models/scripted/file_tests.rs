@@ -1,3 +1,5 @@
+//! Scripts, right and wrong, as texts.
+
 use super::*;
 
 fn parse(text: &str) -> Result<Script, ScriptError> {

@@ -1,3 +1,5 @@
+//! Placeholders and what stands for them, as data.
+
 use super::*;
 use legwork_core::message::ToolResult;
 

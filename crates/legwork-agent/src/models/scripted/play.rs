@@ -79,6 +79,7 @@ impl Model for Scripted {
                 Ok((delay, parts)) => (delay, parts.into_iter().map(Ok).collect()),
                 Err(error) => (Duration::ZERO, vec![Err(error)]),
             };
+            // Deadline: the delay that the script asks for.
             sleep(delay).await;
             stream::iter(parts)
         };

@@ -1,7 +1,6 @@
 //! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
 
 use legwork_core::completion::{BatchResult, Entry};
-use legwork_core::delivery::DeliveryState;
 use legwork_core::outcome::WireStatus;
 use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
@@ -108,11 +107,6 @@ impl<'a> Outcomes<'a> {
             self.wanted.len(),
             wording::duration(total)
         )
-    }
-
-    /// Whether the results still wait to be taken by whoever asks for them.
-    pub fn waits_for_somebody(state: &DeliveryState) -> bool {
-        matches!(state, DeliveryState::Ready { .. } | DeliveryState::Parked(_))
     }
 }
 

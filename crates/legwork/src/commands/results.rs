@@ -1,6 +1,7 @@
 //! `legwork results ID`: the stored results, again and again. Work of a process that has died is settled first, and results
 //! that nobody can take any more are delivered by being printed.
 
+use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::ClaimId;
 use legwork_core::ports::{Conversations, Facts};
 use legwork_core::record::DelegationRecord;
@@ -71,10 +72,18 @@ async fn claim_unowned(
     }
     let mut claims = Vec::new();
     for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-        if !Outcomes::waits_for_somebody(&delivery.state) {
-            continue;
+        match &delivery.state {
+            // Whoever held it died before it was written out.
+            DeliveryState::Claimed { claim, .. } => {
+                let reason = "the process that took the results died before it had written them out";
+                store.release(vec![claim.clone()], owner.now(), reason).await?;
+            }
+            DeliveryState::Parked(_) => {
+                store.unpark(&unit.id, owner.now()).await?;
+            }
+            DeliveryState::Ready { .. } => {}
+            DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => continue,
         }
-        store.unpark(&unit.id, owner.now()).await?;
         claims.extend(store.claim(&unit.id, owner.new_claim(), "legwork results", owner.now()).await?);
     }
     Ok(claims)

@@ -1,0 +1,163 @@
+//! A machine of its own for each test: an empty home, a project folder, a state folder, and an environment that holds
+//! nothing else. What is left of its processes is killed when it goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use legwork_testkit::server::ScriptedServer;
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::order::Order;
+use super::processes::{self, Seen};
+use super::waiting::{PATIENCE, until};
+
+/// The key that the program is given. It must be found nowhere but in requests.
+pub const KEY: &str = "sk-e2e-4f9d1c7ab2e84c55-Zq8vT3";
+
+/// A machine of its own.
+pub struct Home {
+    folder: TempDir,
+    base_url: Option<String>,
+}
+
+impl Home {
+    /// A machine whose model is the scripted server.
+    pub fn with(server: &ScriptedServer) -> Home {
+        let mut home = Home::without_model();
+        home.base_url = Some(server.base_url());
+        home
+    }
+
+    /// A machine on which no model is configured.
+    pub fn without_model() -> Home {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["home", "project", "state"] {
+            fs::create_dir(folder.path().join(name)).expect("the folder is made");
+        }
+        Home { folder, base_url: None }
+    }
+
+    /// The folder that the program is started in.
+    pub fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// The state folder; the program has to make it.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state/legwork")
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.state().join("legwork.db")
+    }
+
+    /// Writes a file of the project, and gives its path relative to it.
+    pub fn write<'a>(&self, name: &'a str, content: impl AsRef<[u8]>) -> &'a str {
+        fs::write(self.project().join(name), content).expect("the file is written");
+        name
+    }
+
+    /// Reads a file of the project.
+    #[track_caller]
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.project().join(name)).expect("the file is there and text")
+    }
+
+    /// The program with these arguments, not started yet.
+    pub fn legwork(&self, arguments: &[&str]) -> Order<'_> {
+        Order::new(self, arguments)
+    }
+
+    /// What `ps --json` lists.
+    #[track_caller]
+    pub fn ps(&self) -> Vec<Value> {
+        let ended = self.legwork(&["ps", "--json"]).run();
+        assert_eq!(ended.code, 0, "{ended}");
+        ended.json()["delegations"].as_array().expect("a list").clone()
+    }
+
+    /// Waits until `ps` lists one delegation whose children, by task index, are in these states; gives its id.
+    #[track_caller]
+    pub fn wait_for_states(&self, wanted: &[&str]) -> String {
+        until(&format!("children to be {wanted:?}"), || {
+            let list = self.ps();
+            let [delegation] = list.as_slice() else { return None };
+            let states: Vec<&str> =
+                children(delegation).iter().filter_map(|child| child["state"].as_str()).collect();
+            let id = delegation["delegation_id"].as_str().expect("an id");
+            (states == wanted).then(|| id.to_owned())
+        })
+    }
+
+    /// The id of the only delegation there is.
+    #[track_caller]
+    pub fn only_delegation(&self) -> String {
+        let ended = self.legwork(&["ps", "--all", "--json"]).run();
+        let document = ended.json();
+        let [delegation] = document["delegations"].as_array().expect("a list").as_slice() else {
+            panic!("not one delegation: {ended}")
+        };
+        delegation["delegation_id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Keeps every other process from writing into the database, for as long as the returned connection lives.
+    pub fn lock_database(&self) -> Connection {
+        let connection = Connection::open(self.database()).expect("the database opens");
+        connection.busy_timeout(PATIENCE).expect("a limit can be set");
+        connection.execute_batch("BEGIN IMMEDIATE").expect("the lock is free now and then");
+        connection
+    }
+
+    /// The processes of this machine that live.
+    pub fn processes(&self) -> Vec<Seen> {
+        processes::of(self.folder.path())
+    }
+
+    /// The processes of this machine that live and are not the program itself.
+    pub fn commands(&self) -> Vec<Seen> {
+        let mut commands = self.processes();
+        commands.retain(|seen| !seen.command.starts_with(env!("CARGO_BIN_EXE_legwork")));
+        commands
+    }
+
+    /// Waits until so many processes of this machine run exactly this command.
+    #[track_caller]
+    pub fn wait_for_processes(&self, command: &str, count: usize) {
+        until(&format!("{count} processes `{command}`"), || {
+            let found = self.processes().iter().filter(|seen| seen.command == command).count();
+            (found == count).then_some(())
+        });
+    }
+
+    /// Fails when a process of this machine still lives.
+    #[track_caller]
+    pub fn assert_nothing_runs(&self) {
+        let left = self.processes();
+        assert!(left.is_empty(), "these processes were left: {left:?}");
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn base_url(&self) -> Option<&str> {
+        self.base_url.as_deref()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for seen in self.processes() {
+            seen.kill();
+        }
+    }
+}
+
+/// The children of a delegation as `ps` lists it, of all its units.
+fn children(delegation: &Value) -> Vec<&Value> {
+    let units = delegation["units"].as_array().expect("units");
+    units.iter().flat_map(|unit| unit["children"].as_array().expect("children")).collect()
+}

@@ -1,0 +1,17 @@
+//! What the tests of the program share: a machine of its own for each test, the program started on it and waited for,
+//! and a look at the processes that carry its mark. It knows no verb and judges nothing.
+
+mod ended;
+mod home;
+mod order;
+mod processes;
+mod running;
+mod tasks;
+mod waiting;
+
+pub use ended::Ended;
+pub use home::{Home, KEY};
+pub use order::Order;
+pub use running::Running;
+pub use tasks::tasks_toml;
+pub use waiting::until;

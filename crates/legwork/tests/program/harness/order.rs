@@ -1,0 +1,103 @@
+//! What the program is to be started with. By default: the scripted model, an empty stdin, the project folder, and both
+//! outputs read to their ends.
+
+use std::io::PipeReader;
+use std::process::{Command, Stdio};
+
+use super::ended::Ended;
+use super::home::{Home, KEY};
+use super::running::Running;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_legwork");
+
+/// A start of the program that has not happened yet.
+pub struct Order<'a> {
+    home: &'a Home,
+    command: Command,
+    stdin: Vec<u8>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(home: &'a Home, arguments: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments);
+        let mut order = Order { home, command, stdin: Vec::new() };
+        order.prepare();
+        order
+    }
+
+    fn prepare(&mut self) {
+        let path = self.home.path();
+        self.command.env_clear().current_dir(self.home.project());
+        self.command.env("PATH", std::env::var_os("PATH").expect("there is a PATH"));
+        self.command.env("HOME", path.join("home"));
+        self.command.env("XDG_STATE_HOME", path.join("state"));
+        if let Some(base_url) = self.home.base_url() {
+            self.command.env("LEGWORK_MODEL", "openai/test").env("LEGWORK_BASE_URL", base_url);
+            self.command.env("LEGWORK_API_KEY", KEY);
+        }
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Leaves a variable out.
+    pub fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Sets a key of the section `delegation`.
+    pub fn set(self, key: &str, value: u64) -> Self {
+        let name = format!("LEGWORK_DELEGATION_{}", key.to_uppercase());
+        self.env(&name, &value.to_string())
+    }
+
+    /// Gives the program this to read.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Starts the program in a shell that does something first, such as setting a limit.
+    pub fn after(mut self, preparation: &str) -> Self {
+        let mut command = Command::new("bash");
+        command.arg("-c").arg(format!("{preparation}; exec \"$0\" \"$@\""));
+        command.arg(PROGRAM).args(self.command.get_args());
+        let variables: Vec<_> =
+            self.command.get_envs().map(|(k, v)| (k.to_owned(), v.map(ToOwned::to_owned))).collect();
+        self.command = command;
+        self.prepare();
+        for (name, value) in variables {
+            match value {
+                Some(value) => self.command.env(name, value),
+                None => self.command.env_remove(name),
+            };
+        }
+        self
+    }
+
+    /// Starts it and waits for its end.
+    #[track_caller]
+    pub fn run(self) -> Ended {
+        self.start().wait()
+    }
+
+    /// Starts it.
+    #[track_caller]
+    pub fn start(mut self) -> Running {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::new(self.command.spawn().expect("the program starts"), self.stdin)
+    }
+
+    /// Starts it with a stdout that the test reads, or does not read, itself.
+    #[track_caller]
+    pub fn start_with_stdout(mut self) -> (Running, PipeReader) {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        self.command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::piped());
+        (Running::new(self.command.spawn().expect("the program starts"), self.stdin), reader)
+    }
+}

@@ -1,0 +1,50 @@
+//! The processes of one test's machine: each carries that machine's folder in its environment, however it left its
+//! parent, its group or its session.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// One living process.
+#[derive(Debug)]
+pub struct Seen {
+    pub pid: i32,
+    /// Its arguments with a space between them.
+    pub command: String,
+    /// Its environment, entry by entry.
+    pub environment: Vec<String>,
+}
+
+impl Seen {
+    /// Ends it on the spot, if it is still there.
+    pub fn kill(&self) {
+        // It may have ended by itself since it was seen; then there is nothing to do.
+        kill(Pid::from_raw(self.pid), Signal::SIGKILL).ok();
+    }
+}
+
+/// Those with `folder` in their environment.
+pub fn of(folder: &Path) -> Vec<Seen> {
+    let entries = fs::read_dir("/proc").expect("the table of processes can be read");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| seen(pid, folder)).collect()
+}
+
+/// A process that has ended meanwhile, or a dead one that nobody has reaped yet, has no environment.
+fn seen(pid: i32, folder: &Path) -> Option<Seen> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let folder = folder.as_os_str().as_bytes();
+    environment.windows(folder.len()).any(|part| part == folder).then(|| Seen {
+        pid,
+        command: split(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).join(" "),
+        environment: split(&environment),
+    })
+}
+
+fn split(text: &[u8]) -> Vec<String> {
+    let parts = text.split(|byte| *byte == 0).filter(|part| !part.is_empty());
+    parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+}

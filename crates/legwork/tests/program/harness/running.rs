@@ -1,0 +1,135 @@
+//! The program while it runs: its outputs are read all the time, it can be sent signals, and it is killed when a test
+//! gives up on it.
+
+use std::io::{Read, Write};
+use std::process::Child;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::ended::Ended;
+use super::waiting::{PATIENCE, until, within};
+
+/// The program while it runs.
+pub struct Running {
+    child: Child,
+    started: Instant,
+    stdout: Reading,
+    stderr: Reading,
+}
+
+impl Running {
+    pub(super) fn new(mut child: Child, stdin: Vec<u8>) -> Running {
+        let started = Instant::now();
+        if let Some(mut pipe) = child.stdin.take() {
+            // A program that does not read its input closes the pipe; what it makes of that is seen in its answer.
+            std::thread::spawn(move || drop(pipe.write_all(&stdin)));
+        }
+        let stdout = Reading::of(child.stdout.take());
+        let stderr = Reading::of(child.stderr.take());
+        Running { child, started, stdout, stderr }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("process ids are small")
+    }
+
+    /// What it wrote to stderr so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// What it wrote to stdout so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// The id of the delegation that it announces on stderr, waited for.
+    #[track_caller]
+    pub fn delegation(&self) -> String {
+        until("the head line on stderr", || {
+            let text = self.stderr();
+            let line = text.lines().find(|line| line.starts_with("deleg_") && text.contains('\n'))?;
+            Some(line.split(':').next().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).expect("the program is there");
+    }
+
+    /// Kills it with SIGKILL and waits for its end.
+    #[track_caller]
+    pub fn kill(self) {
+        self.signal(Signal::SIGKILL);
+        self.wait();
+    }
+
+    /// Waits for its end. `took` counts from now on.
+    #[track_caller]
+    pub fn wait(mut self) -> Ended {
+        let waited_from = Instant::now();
+        let status = within(PATIENCE, || self.child.try_wait().expect("a child of ours can be waited for"));
+        let Some(status) = status else {
+            panic!("legwork did not end within {PATIENCE:?}; stderr: {}", self.stderr());
+        };
+        let ended = Ended {
+            code: status.code().unwrap_or(-1),
+            took: waited_from.elapsed(),
+            lived: self.started.elapsed(),
+            stdout: self.stdout.rest(),
+            stderr: self.stderr.rest(),
+        };
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only for a program that has ended and was waited for.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// One output, read by a thread.
+struct Reading {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reading {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Reading {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let thread = pipe.map(|mut pipe| {
+            let bytes = Arc::clone(&bytes);
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(count) = pipe.read(&mut buffer) {
+                    if count == 0 {
+                        return;
+                    }
+                    bytes.lock().unwrap_or_else(PoisonError::into_inner).extend(&buffer[..count]);
+                }
+            })
+        });
+        Reading { bytes, thread }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// Everything, once the other end is closed by all who hold it.
+    fn rest(&mut self) -> String {
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the reader does not panic");
+        }
+        self.text()
+    }
+}

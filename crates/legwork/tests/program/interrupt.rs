@@ -1,0 +1,139 @@
+//! Ctrl-C and the signals of the system: the work stops or is released within its bound, everything is stored, and no
+//! process is left.
+
+use std::time::Duration;
+
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{Ended, Home, Running, tasks_toml, until};
+
+/// A command that leaves one process in the background, one in a session of its own, and one in the foreground.
+const THREE_SLEEPS: &str = "sleep 999 & setsid sleep 999 & sleep 999";
+
+/// One task of each kind: done, in a tool, in a model call, in the middle of a reply, and waiting for a slot.
+const GOALS: [&str; 5] = ["done", "tool", "call", "stream", "queued"];
+
+fn scripts() -> Scripts {
+    Scripts::default()
+        .agent("done", Script::new().step(say("it is done")))
+        .agent("tool", Script::new().step(call("terminal", json!({"command": THREE_SLEEPS}))))
+        .agent("call", Script::new().step(gate("call").say("never said")))
+        .agent("stream", Script::new().step(say("half of it").gate("stream").say("never said")))
+}
+
+/// Five tasks on three slots, when each has come to its place.
+fn in_full_swing(server: &ScriptedServer, home: &Home, arguments: &[&str]) -> Running {
+    home.write("tasks.toml", tasks_toml(&GOALS));
+    let arguments = [&["delegate", "tasks.toml"], arguments].concat();
+    let running = home.legwork(&arguments).set("max_concurrent_children", 3).start();
+    server.gate("call").wait_reached();
+    server.gate("stream").wait_reached();
+    home.wait_for_processes("sleep 999", 3);
+    home.wait_for_states(&["completed", "running", "running", "running", "queued"]);
+    running
+}
+
+#[track_caller]
+fn assert_stopped(ended: &Ended) {
+    assert_eq!(
+        ended.statuses(),
+        ["completed", "interrupted", "interrupted", "interrupted", "interrupted"],
+        "{ended}"
+    );
+    let results = ended.results();
+    assert_eq!(results[0]["summary"], json!("it is done"));
+    assert_eq!(results[3]["summary"], json!("half of it"), "what was said is kept: {ended}");
+    assert!(results[1..].iter().all(|entry| entry["error"].is_string()), "{ended}");
+}
+
+#[test]
+fn k12_ctrl_c_ends_everything_within_two_seconds_and_stores_it() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let running = in_full_swing(&server, &home, &["--json"]);
+    running.signal(Signal::SIGINT);
+    let ended = running.wait();
+    assert!(ended.took < Duration::from_secs(2), "{ended}");
+    home.assert_nothing_runs();
+    assert_eq!(ended.code, 130, "{ended}");
+    assert_stopped(&ended);
+    assert!(home.ps().is_empty());
+    let id = ended.json()["delegation_id"].as_str().expect("an id").to_owned();
+    let stored = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!(stored.code, 1, "{stored}");
+    assert_stopped(&stored);
+    assert_eq!(stored.json()["complete"], json!(true));
+    server.wait_for(|log| log.in_flight() == 0, Duration::from_secs(10));
+    let asked = server.log().entries().len();
+    assert_eq!(asked, 4, "the queued task never asked: {}", server.log().summary());
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_anything() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let running = in_full_swing(&server, &home, &[]);
+    // Nothing can be stored while somebody else holds the write lock, so the first signal alone cannot end it.
+    let lock = home.lock_database();
+    running.signal(Signal::SIGINT);
+    until("the children to be told", || (home.commands().is_empty()).then_some(()));
+    running.signal(Signal::SIGINT);
+    let ended = running.wait();
+    assert_eq!(ended.code, 130, "{ended}");
+    assert!(ended.took < Duration::from_secs(2), "{ended}");
+    home.assert_nothing_runs();
+    drop(lock);
+    let stored = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
+    assert_eq!(stored.statuses()[0], "completed", "{stored}");
+    assert_eq!(stored.json()["complete"], json!(true), "{stored}");
+    assert!(home.ps().is_empty());
+}
+
+#[test]
+fn sigterm_releases_the_work_within_its_grace() {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let server = ScriptedServer::start(scripts());
+        let home = Home::with(&server);
+        let running = in_full_swing(&server, &home, &["--json"]);
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!(ended.code, 143, "{ended}");
+        assert!(ended.took < Duration::from_millis(1500 + 1000), "{ended}");
+        home.assert_nothing_runs();
+        let id = home.only_delegation();
+        let stored = home.legwork(&["results", &id, "--json"]).run();
+        assert_eq!(stored.code, 1, "{stored}");
+        assert_eq!(
+            stored.statuses(),
+            ["completed", "unknown", "unknown", "unknown", "interrupted"],
+            "{stored}"
+        );
+        let results = stored.results();
+        assert_eq!(results[0]["summary"], json!("it is done"));
+        assert_eq!(results[1]["tokens"], json!({"input": 100, "output": 20}), "{stored}");
+        assert!(results[4]["error"].as_str().is_some_and(|text| text.contains("never started")), "{stored}");
+        assert!(home.ps().is_empty());
+        assert_eq!(
+            server.log().entries().len(),
+            4,
+            "nothing was begun after the signal: {}",
+            server.log().summary()
+        );
+    }
+}
+
+#[test]
+fn a_program_that_is_idle_in_every_slot_ends_at_once_on_sigterm() {
+    let server = ScriptedServer::start(Scripts::default().agent("call", Script::new().step(gate("call"))));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "call"]).set("stop_grace_ms", 30_000).start();
+    server.gate("call").wait_reached();
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    assert_eq!(ended.code, 143, "{ended}");
+    assert!(ended.took < Duration::from_secs(31), "{ended}");
+    let value: Value = home.legwork(&["results", &home.only_delegation(), "--json"]).run().json();
+    assert_eq!(value["results"][0]["status"], json!("unknown"));
+}

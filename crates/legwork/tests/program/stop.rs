@@ -1,0 +1,125 @@
+//! `legwork stop` from another terminal: it reaches what it names and everything below, in whichever process that runs, and
+//! nothing else.
+
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use serde_json::{Value, json};
+
+use crate::harness::{Home, Running, tasks_toml};
+
+const SLEEPS: &str = "sleep 998 & setsid sleep 998 & sleep 998";
+
+fn scripts() -> Scripts {
+    Scripts::default()
+        .agent("tool", Script::new().step(call("terminal", json!({"command": SLEEPS}))))
+        .agent("held", Script::new().step(gate("held").say("held is done")))
+}
+
+/// Two tasks, one in a command and one at a gate; the program, its delegation and its children's ids.
+fn under_way(server: &ScriptedServer, home: &Home, gate_waits: usize) -> (Running, String, Vec<String>) {
+    home.write("tasks.toml", tasks_toml(&["tool", "held"]));
+    let running = home.legwork(&["delegate", "tasks.toml", "--json"]).start();
+    let id = running.delegation();
+    server.gate("held").wait_waiting(gate_waits);
+    home.wait_for_processes("sleep 998", 3 * gate_waits);
+    let shown = home.legwork(&["show", &id, "--json"]).run().json();
+    let children = shown["children"].as_array().expect("children").iter();
+    let ids = children.map(|child| child["subagent_id"].as_str().expect("an id").to_owned()).collect();
+    (running, id, ids)
+}
+
+#[track_caller]
+fn stop(home: &Home, arguments: &[&str]) -> Value {
+    let ended = home.legwork(&[&["stop", "--json"], arguments].concat()).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    ended.json()
+}
+
+#[test]
+fn k12_a_stop_of_one_child_stops_that_child_only() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let (running, _, ids) = under_way(&server, &home, 1);
+    assert_eq!(stop(&home, &[&ids[0]]), json!({"stopped": [ids[0]], "pending": []}));
+    assert!(home.commands().is_empty(), "its processes are gone when the stop is answered");
+    home.wait_for_states(&["interrupted", "running"]);
+    server.gate("held").open();
+    let ended = running.wait();
+    assert_eq!(
+        (ended.code, ended.statuses()),
+        (1, vec!["interrupted".into(), "completed".into()]),
+        "{ended}"
+    );
+    assert_eq!(ended.results()[0]["exit_reason"], json!("interrupted"));
+    assert_eq!(ended.results()[1]["summary"], json!("held is done"));
+    home.assert_nothing_runs();
+}
+
+#[test]
+fn k12_a_stop_of_the_delegation_ends_all_its_children_and_no_others() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let (stopped, id, ids) = under_way(&server, &home, 1);
+    let (other, _, others) = under_way(&server, &home, 2);
+    assert_eq!(stop(&home, &[&id[..11]])["stopped"], json!(ids), "a prefix is enough");
+    let ended = stopped.wait();
+    assert_eq!((ended.code, ended.statuses()), (1, vec!["interrupted".into(); 2]), "{ended}");
+    home.wait_for_states(&["running", "running"]);
+    assert_eq!(stop(&home, &[&id])["stopped"], json!([]), "it has ended already");
+    assert_eq!(stop(&home, &[&others[0], &others[1]])["stopped"], json!(others));
+    assert_eq!(other.wait().code, 1);
+    home.assert_nothing_runs();
+}
+
+#[test]
+fn stop_all_ends_the_work_of_every_process() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let (one, _, _) = under_way(&server, &home, 1);
+    let (two, _, _) = under_way(&server, &home, 2);
+    let answer = home.legwork(&["stop", "--all"]).run();
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.starts_with("stopped: ") && answer.stdout.matches("sa-").count() == 4, "{answer}");
+    for running in [one, two] {
+        let ended = running.wait();
+        assert_eq!((ended.code, ended.statuses()), (1, vec!["interrupted".into(); 2]), "{ended}");
+    }
+    home.assert_nothing_runs();
+    let later = home.legwork(&["delegate", "--goal", "anything", "--json"]).run();
+    assert_eq!(later.code, 0, "an old stop does not reach later work: {later}");
+}
+
+#[test]
+fn a_stop_by_session_reaches_what_that_session_started() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let (running, id, ids) = under_way(&server, &home, 1);
+    let session = home.legwork(&["show", &id, "--json"]).run().json()["session_id"].clone();
+    let session = session.as_str().expect("an id");
+    assert_eq!(stop(&home, &["--session", session])["stopped"], json!(ids));
+    assert_eq!(running.wait().code, 1);
+    home.legwork(&["stop", "--json", "--session", &id]).run().assert_refused(
+        4,
+        "not_found",
+        &["not a session"],
+    );
+}
+
+#[test]
+fn what_does_not_exist_cannot_be_stopped() {
+    let home = Home::without_model();
+    home.legwork(&["stop", "--json", "deleg_00000000"]).run().assert_refused(
+        4,
+        "not_found",
+        &["deleg_00000000"],
+    );
+    assert_eq!(stop(&home, &["--all"]), json!({"stopped": [], "pending": []}));
+    assert!(!home.state().exists(), "nothing is made by a stop of nothing");
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    home.legwork(&["delegate", "--goal", "any"]).run();
+    home.legwork(&["stop", "--json", "sa-0-00000000"]).run().assert_refused(
+        4,
+        "not_found",
+        &["sa-0-00000000", "ps --all"],
+    );
+}

@@ -6,6 +6,22 @@
 //! Without the feature `local-model` this crate is empty.
 
 #[cfg(feature = "local-model")]
+mod adapter;
+#[cfg(feature = "local-model")]
+mod demand;
+#[cfg(feature = "local-model")]
 pub mod engine;
 #[cfg(feature = "local-model")]
+mod open;
+#[cfg(feature = "local-model")]
+mod prompt;
+#[cfg(feature = "local-model")]
+#[cfg(test)]
+mod tiny;
+#[cfg(feature = "local-model")]
 pub mod weights;
+
+#[cfg(feature = "local-model")]
+pub use adapter::{LocalModel, NAME};
+#[cfg(feature = "local-model")]
+pub use open::{LocalError, LocalOptions, open};

@@ -46,12 +46,15 @@ impl Work for Attention<'_> {
         let width = heads.query_width();
         let seen = memory.keys.len() / heads.stored_width() - queries.len() / width;
         let mut scores = Vec::with_capacity(memory.keys.len() / heads.stored_width());
-        for (token, (queries, out)) in queries.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate() {
+        for (token, (queries, out)) in
+            queries.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate()
+        {
             for (head, (query, out)) in
                 queries.chunks_exact(heads.size).zip(out.chunks_exact_mut(heads.size)).enumerate()
             {
                 let start = head * heads.stored / heads.queries * heads.size;
-                let rows = Rows { stride: heads.stored_width(), start, size: heads.size, len: seen + token + 1 };
+                let rows =
+                    Rows { stride: heads.stored_width(), start, size: heads.size, len: seen + token + 1 };
                 weigh(query, &memory.keys, rows, &mut scores);
                 mix(&scores, &memory.values, rows, out);
             }

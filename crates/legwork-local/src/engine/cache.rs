@@ -50,7 +50,10 @@ impl Cache {
         Self {
             tokens: self.tokens[..len].to_vec(),
             layers: layers
-                .map(|layer| LayerCache { keys: layer.keys[..rows].to_vec(), values: layer.values[..rows].to_vec() })
+                .map(|layer| LayerCache {
+                    keys: layer.keys[..rows].to_vec(),
+                    values: layer.values[..rows].to_vec(),
+                })
                 .collect(),
             width: self.width,
         }

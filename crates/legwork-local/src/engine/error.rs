@@ -23,7 +23,9 @@ pub enum EngineError {
     #[error("the form of the reply cannot be demanded of the embedded model: {0}")]
     Grammar(String),
     /// The prompt leaves no room for a reply.
-    #[error("the prompt has {prompt} tokens, and the embedded model's window holds {window}: shorten the goal")]
+    #[error(
+        "the prompt has {prompt} tokens, and the embedded model's window holds {window}: shorten the goal"
+    )]
     Window {
         /// Tokens of the prompt.
         prompt: usize,

@@ -19,7 +19,8 @@ pub(super) struct ModelFile {
 
 impl ModelFile {
     pub(super) fn open(path: &Path) -> Result<Self, EngineError> {
-        let file = File::open(path).map_err(|error| EngineError::Read(format!("{}: {error}", path.display())))?;
+        let file =
+            File::open(path).map_err(|error| EngineError::Read(format!("{}: {error}", path.display())))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let content = Content::read(&mut reader).map_err(read_error)?;
         Ok(Self { content, reader })
@@ -49,7 +50,12 @@ impl ModelFile {
     /// A list of whole numbers.
     pub(super) fn list(&self, key: &str) -> Result<Vec<u32>, EngineError> {
         let values = self.value(key)?.to_vec().map_err(read_error)?;
-        values.iter().map(|value| whole(value).ok_or_else(|| EngineError::Read(format!("{key} is no list of numbers")))).collect()
+        values
+            .iter()
+            .map(|value| {
+                whole(value).ok_or_else(|| EngineError::Read(format!("{key} is no list of numbers")))
+            })
+            .collect()
     }
 
     fn value(&self, key: &str) -> Result<&Value, EngineError> {
@@ -77,9 +83,9 @@ impl ModelFile {
     }
 }
 
-/// The library's own words.
+/// The library's own words; where backtraces are asked for it adds one, which is nothing for the message.
 pub(super) fn read_error(error: impl std::fmt::Display) -> EngineError {
-    EngineError::Read(error.to_string())
+    EngineError::Read(error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
 fn whole(value: &Value) -> Option<u32> {

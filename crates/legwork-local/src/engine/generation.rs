@@ -4,11 +4,10 @@
 //! take turns on one thread. It does not decide whose turn it is.
 
 use super::cache::Cache;
-use super::grammar::{Form, Grammar};
+use super::grammar::{Form, Grammar, Shape};
 use super::network::Network;
 use super::vocabulary::Vocabulary;
 use super::{EngineError, WINDOW};
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 /// Prompt tokens read in one turn; about a fifth of a second on an old processor.
@@ -21,8 +20,10 @@ const WRITE_MAX: usize = 4;
 pub struct Request {
     /// The tokens before the reply.
     pub prompt: Vec<u32>,
-    /// The JSON Schema that the reply satisfies.
-    pub schema: Value,
+    /// What the reply must look like.
+    pub shape: Shape,
+    /// Tokens after which a text ends with its next sentence.
+    pub tokens_wanted: usize,
     /// Tokens of the reply at most; where they run out the reply is cut off.
     pub tokens_max: usize,
 }
@@ -54,7 +55,7 @@ pub struct Tally {
 /// Why a reply is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It satisfies the schema.
+    /// The model ended it, or it has the shape that was asked for.
     Complete,
     /// It reached its limit of tokens and is cut off.
     Limit,
@@ -69,6 +70,7 @@ pub(super) struct Generation {
     tokens: Vec<u32>,
     prompt: usize,
     remembered: usize,
+    tokens_wanted: usize,
     tokens_max: usize,
     form: Form,
     cache: Cache,
@@ -106,9 +108,17 @@ impl Generation {
         if prompt == 0 || prompt + request.tokens_max > WINDOW || !known {
             return Err(EngineError::Window { prompt, window: WINDOW });
         }
-        let form = means.grammar.form(request.schema)?;
-        let (remembered, tokens, tokens_max) = (cache.len(), request.prompt, request.tokens_max);
-        Ok(Self { tokens, prompt, remembered, tokens_max, form, cache, partial: Vec::new(), events })
+        Ok(Self {
+            prompt,
+            remembered: cache.len(),
+            tokens: request.prompt,
+            tokens_wanted: request.tokens_wanted,
+            tokens_max: request.tokens_max,
+            form: means.grammar.form(request.shape)?,
+            cache,
+            partial: Vec::new(),
+            events,
+        })
     }
 
     /// Does one turn's work. A reply that nobody waits for is over.
@@ -148,8 +158,8 @@ impl Generation {
             }
             let start = self.cache.len();
             let seen = means.network.read(&self.tokens[start..], &mut self.cache);
-            match self.form.choose(&means.network.next(seen))? {
-                Some(token) if token != means.vocabulary.turn_end() => self.take(means, &[token]),
+            match self.form.choose(&mut means.network.next(seen))? {
+                Some(token) if !self.ends_before(means, token) => self.take(means, &[token]),
                 Some(_) | None => return Ok(Some(Ending::Complete)),
             }
             if let Some(ending) = self.ending() {
@@ -167,6 +177,17 @@ impl Generation {
         } else {
             None
         }
+    }
+
+    /// Whether the reply is over and `token` no longer belongs to it: the model ends its turn, or a text that is long
+    /// enough would begin another sentence.
+    fn ends_before(&self, means: &Means, token: u32) -> bool {
+        let reply = &self.tokens[self.prompt..];
+        let long_enough = self.form.is_text() && reply.len() >= self.tokens_wanted;
+        let last = reply.last().and_then(|last| means.vocabulary.decode(*last).last());
+        let sentence_ended = last.is_some_and(|byte| matches!(byte, b'.' | b'!' | b'?' | b'\n'));
+        let goes_on = means.vocabulary.decode(token).first().is_some_and(u8::is_ascii_whitespace);
+        token == means.vocabulary.turn_end() || (long_enough && sentence_ended && goes_on)
     }
 
     /// Adds tokens to the reply, as far as its limit, and sends their text.

@@ -48,7 +48,8 @@ impl Kernel for Plain {
             let mut products = [0i32; TILE];
             for (rows, input) in quants.iter().zip(columns[t]) {
                 for (product, row) in products.iter_mut().zip(rows) {
-                    *product += i32::from(row[0]) * i32::from(input[0]) + i32::from(row[1]) * i32::from(input[1]);
+                    *product +=
+                        i32::from(row[0]) * i32::from(input[0]) + i32::from(row[1]) * i32::from(input[1]);
                 }
             }
             for lane in 0..TILE {
@@ -83,7 +84,12 @@ mod avx2 {
 
     impl Kernel for Avx2 {
         #[inline(always)]
-        fn block<const T: usize>(self, sums: &mut [[f32; TILE]; T], weights: Weights<'_>, inputs: Inputs<'_, T>) {
+        fn block<const T: usize>(
+            self,
+            sums: &mut [[f32; TILE]; T],
+            weights: Weights<'_>,
+            inputs: Inputs<'_, T>,
+        ) {
             let Self(simd) = self;
             let ((quants, scales), (columns, factors)) = (weights, inputs);
             let mut products = [[simd.splat_i32x8(0); 2]; T];
@@ -100,7 +106,11 @@ mod avx2 {
             }
             let scales: [f32x8; 2] = cast(*scales);
             for t in 0..T {
-                sums[t] = self.scale(sums[t], products[t], scales.map(|scale| simd.mul_f32x8(scale, simd.splat_f32x8(factors[t]))));
+                sums[t] = self.scale(
+                    sums[t],
+                    products[t],
+                    scales.map(|scale| simd.mul_f32x8(scale, simd.splat_f32x8(factors[t]))),
+                );
             }
         }
     }

@@ -36,7 +36,10 @@ impl Matrix {
     /// `EngineError::Shape` when the sizes do not fit the packing or the data.
     pub(super) fn pack(rows: usize, cols: usize, data: &[u8]) -> Result<Self, EngineError> {
         let blocks = cols / BLOCK;
-        if !rows.is_multiple_of(TILE) || !cols.is_multiple_of(BLOCK) || data.len() != rows * blocks * BLOCK_BYTES {
+        if !rows.is_multiple_of(TILE)
+            || !cols.is_multiple_of(BLOCK)
+            || data.len() != rows * blocks * BLOCK_BYTES
+        {
             return Err(EngineError::Shape { rows, cols });
         }
         let tiles = rows / TILE;
@@ -104,7 +107,8 @@ impl kernel::Work for Product<'_> {
     #[inline(always)]
     fn run<K: Kernel>(mut self, kernel: K) {
         let matrix = self.matrix;
-        let tiles = matrix.quants.chunks_exact(matrix.cols / 2).zip(matrix.scales.chunks_exact(matrix.blocks()));
+        let tiles =
+            matrix.quants.chunks_exact(matrix.cols / 2).zip(matrix.scales.chunks_exact(matrix.blocks()));
         for (tile, weights) in tiles.enumerate() {
             let mut token = 0;
             while token + GROUP <= self.activations.len() {
@@ -128,7 +132,8 @@ impl Product<'_> {
         (quants, scales): (&[[Column; TILE]], &[[f32; TILE]]),
         [tile, token]: [usize; 2],
     ) {
-        let inputs: [(&[[i16; 2]], &[f32]); T] = std::array::from_fn(|offset| self.activations.token(token + offset));
+        let inputs: [(&[[i16; 2]], &[f32]); T] =
+            std::array::from_fn(|offset| self.activations.token(token + offset));
         let mut sums = [[0.0f32; TILE]; T];
         for (block, (quants, scales)) in quants.as_chunks().0.iter().zip(scales).enumerate() {
             let columns = inputs.map(|(quants, _)| &quants.as_chunks().0[block]);
@@ -151,7 +156,13 @@ impl Activations {
             let largest = block.iter().fold(0.0f32, |largest, value| largest.max(value.abs()));
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
             scales.push(largest / 127.0);
-            quants.extend(block.as_chunks::<2>().0.iter().map(|pair| pair.map(|value| (value * inverse).round() as i16)));
+            quants.extend(
+                block
+                    .as_chunks::<2>()
+                    .0
+                    .iter()
+                    .map(|pair| pair.map(|value| (value * inverse).round() as i16)),
+            );
         }
         Self { cols, quants, scales }
     }
@@ -176,5 +187,86 @@ fn half_to_f32(bits: u16) -> f32 {
         0 => f32::from_bits(sign | 0x3f80_0000) * (fraction as f32 / 16_777_216.0),
         0x1f => f32::from_bits(sign | 0x7f80_0000 | fraction << 13),
         _ => f32::from_bits(sign | (exponent + 112) << 23 | fraction << 13),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kernel::{Plain, Work};
+    use super::*;
+
+    /// Rows of 32-value blocks with scale one half.
+    fn q8(rows: usize, cols: usize) -> (Vec<u8>, Vec<f32>) {
+        let (mut data, mut values) = (Vec::new(), Vec::new());
+        for block in 0..rows * cols / BLOCK {
+            data.extend_from_slice(&0x3800u16.to_le_bytes());
+            for place in 0..BLOCK {
+                let quant = ((block * 31 + place * 17) % 255) as i32 - 127;
+                data.push((quant as i8).cast_unsigned());
+                values.push(quant as f32 / 2.0);
+            }
+        }
+        (data, values)
+    }
+
+    fn inputs(tokens: usize, cols: usize) -> Vec<f32> {
+        (0..tokens * cols).map(|place| ((place * 37) % 101) as f32 / 50.0 - 1.0).collect()
+    }
+
+    #[test]
+    fn a_row_comes_out_as_it_was_packed() {
+        let (data, values) = q8(32, 64);
+        let matrix = Matrix::pack(32, 64, &data).unwrap();
+        let mut row = vec![0.0; 64];
+        matrix.row_into(17, &mut row);
+        assert_eq!(row, values[17 * 64..18 * 64]);
+    }
+
+    #[test]
+    fn the_product_is_that_of_the_plain_numbers() {
+        let (data, values) = q8(32, 64);
+        let matrix = Matrix::pack(32, 64, &data).unwrap();
+        let inputs = inputs(6, 64);
+        let products = matrix.multiply(&Activations::quantize(&inputs, 64));
+        for token in 0..6 {
+            for row in 0..32 {
+                let pairs = values[row * 64..][..64].iter().zip(&inputs[token * 64..][..64]);
+                let exact: f32 = pairs.map(|(weight, input)| weight * input).sum();
+                let found = products[token * 32 + row];
+                assert!(
+                    (found - exact).abs() < 0.01 * 64.0 * 32.0,
+                    "row {row} of token {token}: {found}, not {exact}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn all_kernels_agree() {
+        let (data, _) = q8(48, 96);
+        let matrix = Matrix::pack(48, 96, &data).unwrap();
+        let activations = Activations::quantize(&inputs(5, 96), 96);
+        let best = matrix.multiply(&activations);
+        let mut plain = vec![0.0; best.len()];
+        Product { matrix: &matrix, activations: &activations, out: &mut plain }.run(Plain);
+        for (best, plain) in best.iter().zip(&plain) {
+            assert!((best - plain).abs() <= 1e-4 * plain.abs().max(1.0), "{best} and {plain}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_refused() {
+        let (data, _) = q8(32, 64);
+        assert!(matches!(Matrix::pack(31, 64, &data), Err(EngineError::Shape { .. })));
+        assert!(matches!(Matrix::pack(32, 64, &data[1..]), Err(EngineError::Shape { .. })));
+    }
+
+    #[test]
+    fn half_precision_is_read_exactly() {
+        for (bits, value) in
+            [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333_251_95), (0x0001, 5.960_464_5e-8), (0, 0.0)]
+        {
+            assert_eq!(half_to_f32(bits), value);
+        }
     }
 }

@@ -17,6 +17,7 @@ mod vocabulary;
 
 pub use error::EngineError;
 pub use generation::{Ending, Event, Request, Tally};
+pub use grammar::Shape;
 pub use service::{Engine, Replies};
 pub use vocabulary::Vocabulary;
 

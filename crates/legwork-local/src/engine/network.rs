@@ -80,7 +80,8 @@ impl Network {
                 && layer.feed_norm.weights.len() == width
         };
         let output = self.output.as_ref().unwrap_or(&self.embedding);
-        let whole = self.heads.query_width() == width && output.cols() == width && self.norm.weights.len() == width;
+        let whole =
+            self.heads.query_width() == width && output.cols() == width && self.norm.weights.len() == width;
         if whole && self.layers.iter().all(layer_fits) {
             Ok(self)
         } else {
@@ -202,7 +203,8 @@ struct Rotation {
 impl Rotation {
     fn new(size: usize, base: f32) -> Self {
         let pairs = size / 2;
-        let angle = |position: usize, pair: usize| position as f32 / base.powf(2.0 * pair as f32 / size as f32);
+        let angle =
+            |position: usize, pair: usize| position as f32 / base.powf(2.0 * pair as f32 / size as f32);
         let turns = (0..WINDOW * pairs).map(|index| angle(index / pairs, index % pairs).sin_cos()).collect();
         Self { turns, pairs }
     }

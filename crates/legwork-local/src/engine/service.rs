@@ -68,7 +68,9 @@ impl Engine {
         let vocabulary = Arc::new(Vocabulary::load(&file)?);
         let network = Network::load(&mut file)?;
         if network.tokens() != vocabulary.len() {
-            return Err(EngineError::Unsupported("its vocabulary and its matrices differ in size".to_owned()));
+            return Err(EngineError::Unsupported(
+                "its vocabulary and its matrices differ in size".to_owned(),
+            ));
         }
         let grammar = Grammar::new(Arc::clone(&vocabulary))?;
         let means = Means { network, vocabulary: Arc::clone(&vocabulary), grammar };
@@ -181,3 +183,7 @@ impl Turns {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

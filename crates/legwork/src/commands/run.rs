@@ -39,9 +39,8 @@ enum Ended {
 pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
     let prompt = prompt(&args.prompt, settings.delegation.goal_max_bytes)?;
-    let mut signals = Signals::listen()
-        .map_err(|error| CliError::new(Kind::Internal, format!("signals cannot be listened to: {error}")))?;
     let workplace = Workplace::open(invocation, &settings).await?;
+    let mut signals = Signals::listen()?;
     let session = workplace.owner.new_session();
     let setup = setup(invocation, &settings, (&workplace, session.clone()), prompt)?;
     let quiet = invocation.common.quiet;

@@ -2,6 +2,7 @@
 
 use crate::busy::{self, Patience};
 use crate::options::StoreOptions;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 
@@ -15,8 +16,7 @@ const CHECKPOINT_PAGES: u32 = 2_000;
 pub(crate) fn writer(path: &Path, options: StoreOptions) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    busy::install(&mut connection)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    settle_in(&mut connection)?;
     if let Some(pages) = options.max_pages {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
@@ -51,7 +51,15 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
 pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    busy::install(&mut connection)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    settle_in(&mut connection)?;
     Ok(connection)
+}
+
+/// What holds for writers and readers.
+fn settle_in(connection: &mut Connection) -> rusqlite::Result<()> {
+    busy::install(connection)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // The bundled SQLite would otherwise compile a statement anew whenever its parameters change, to see whether
+    // another plan suits them better; that costs more than the statements themselves.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }

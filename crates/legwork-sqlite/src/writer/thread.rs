@@ -64,12 +64,28 @@ impl Drop for Writer {
 
 fn serve(connection: Connection, path: &Path, mut commands: mpsc::Receiver<Box<dyn Command>>) {
     let mut group: Group = Vec::with_capacity(GROUP_MAX);
+    let mut last = 0;
     while commands.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
+        if group.len() < last {
+            gather(&mut group, &mut commands);
+        }
+        last = group.len();
         group::commit_together(&connection, path, &mut group);
     }
     // Closing the last connection moves the log into the database and removes it.
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the state database did not close cleanly; the next start mends it");
+    }
+}
+
+/// Takes in what the callers of the last group ask for next. They were answered a moment ago; letting them run
+/// first makes groups about twice as large, and a commit costs more than the turn that is given away.
+fn gather(group: &mut Group, commands: &mut mpsc::Receiver<Box<dyn Command>>) {
+    thread::yield_now();
+    while group.len() < GROUP_MAX
+        && let Ok(command) = commands.try_recv()
+    {
+        group.push(command);
     }
 }

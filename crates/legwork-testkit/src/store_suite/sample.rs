@@ -30,7 +30,7 @@ pub(super) fn session_id(n: u32) -> SessionId {
 pub(super) fn session(n: u32) -> NewSession {
     NewSession {
         id: session_id(n),
-        name: (n % 2 == 0).then(|| format!("session {n}")),
+        name: n.is_multiple_of(2).then(|| format!("session {n}")),
         kind: "chat".to_owned(),
         folder: format!("/work/{}", n % 2),
         at: Timestamp(i64::from(n)),

@@ -6,8 +6,10 @@
 pub mod cases;
 mod owned;
 mod place;
+mod random;
 mod sample;
 mod suite;
 
 pub use owned::Owned;
 pub use place::Place;
+pub use random::compare;

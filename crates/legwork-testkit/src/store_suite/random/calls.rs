@@ -1,0 +1,182 @@
+//! One random call to both stores.
+
+use super::appends::{self, DELEGATIONS, OWNERS};
+use super::pair::Pair;
+use crate::store_suite::sample;
+use legwork_core::delivery::{DeliveryState, ParkReason};
+use legwork_core::ids::{ClaimId, DelegationId, Epoch, RequestId, UnitId};
+use legwork_core::message::{Author, Message};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Filter, Turn, WriteSteps};
+use legwork_core::pulse::Pulse;
+use legwork_core::steering::{Request, Scope, Wish};
+use legwork_core::step::{Action, Actor, Fence, Product, StepChange};
+use legwork_core::time::Timestamp;
+
+/// Sessions that there can be.
+pub(super) const SESSIONS: u32 = 3;
+
+/// Requests that there can be.
+const REQUESTS: u32 = 5;
+
+/// Makes the next call.
+pub(super) async fn make_one(pair: &mut Pair) {
+    match pair.dice.below(100) {
+        0..40 => appends::append(pair).await,
+        40..58 => claim_or_end(pair).await,
+        58..72 => write_steps(pair).await,
+        72..80 => append_turn(pair).await,
+        80..84 => enter(pair).await,
+        84..88 => requests(pair).await,
+        88..92 => groups(pair).await,
+        92..95 => pulses(pair).await,
+        95..98 => take_over(pair).await,
+        _ => prune(pair).await,
+    }
+}
+
+async fn enter(pair: &mut Pair) {
+    let owner = sample::owner(pair.dice.upto(OWNERS - 1));
+    let at = pair.at();
+    pair.both(&owner, |store| store.enter(owner.clone(), at)).await;
+    let session = sample::session(pair.dice.upto(SESSIONS));
+    pair.both(&session, |store| store.create_session(session.clone())).await;
+}
+
+async fn claim_or_end(pair: &mut Pair) {
+    let at = pair.at();
+    let unit = random_unit(pair);
+    let claims = some_claims(pair).await;
+    match pair.dice.below(8) {
+        0..3 => {
+            let claim = ClaimId::from_bits(pair.at().0.unsigned_abs());
+            pair.both(&(&unit, &claim), |store| store.claim(&unit, claim.clone(), "taker", at)).await;
+        }
+        3 => pair.both(&claims, |store| store.acknowledge(claims.clone(), at)).await,
+        4 => pair.both(&claims, |store| store.release(claims.clone(), at, "busy")).await,
+        5 => pair.both(&claims, |store| store.park(claims.clone(), at, ParkReason::SessionGone)).await,
+        6 => pair.both(&unit, |store| store.unpark(&unit, at)).await,
+        _ => pair.both(&unit, |store| store.dismiss(&unit, at, "unwanted")).await,
+    }
+}
+
+fn random_unit(pair: &mut Pair) -> UnitId {
+    let n = pair.dice.upto(DELEGATIONS);
+    pair.dice.pick(&appends::accepted(n).units).id
+}
+
+/// Up to two claims, mostly current ones.
+async fn some_claims(pair: &mut Pair) -> Vec<ClaimId> {
+    let records = pair.reference.delegations(Filter::Recent(usize::MAX)).await.expect("memory can be read");
+    let states = records.iter().flat_map(|record| &record.deliveries).map(|delivery| &delivery.state);
+    let current = states.filter_map(|state| match state {
+        DeliveryState::Claimed { claim, .. } => Some(claim.clone()),
+        DeliveryState::Held
+        | DeliveryState::Ready { .. }
+        | DeliveryState::Parked(_)
+        | DeliveryState::Delivered
+        | DeliveryState::Dismissed => None,
+    });
+    let mut choices: Vec<_> = current.collect();
+    if choices.is_empty() || pair.dice.chance(5) {
+        choices.push(ClaimId::from_bits(u64::MAX));
+    }
+    let count = pair.dice.pick(&[0, 1, 1, 1, 2]);
+    (0..count).map(|_| pair.dice.pick(&choices)).collect()
+}
+
+/// A child or a session, and a fence that mostly lets it write.
+async fn random_actor(pair: &mut Pair) -> (Actor, Fence) {
+    let mut fence = Fence { owner: sample::owner_id(pair.dice.upto(OWNERS)), epoch: Epoch(1) };
+    if pair.dice.chance(20) {
+        return (Actor::Session(sample::session_id(pair.dice.upto(SESSIONS))), fence);
+    }
+    let n = pair.dice.upto(DELEGATIONS);
+    let child = pair.dice.pick(&appends::accepted(n).children);
+    let stored = pair.reference.delegation(&DelegationId::from_bits(n)).await.expect("memory can be read");
+    if let Some(record) = stored.filter(|_| pair.dice.chance(90)) {
+        fence = Fence { owner: record.owner.id, epoch: record.epoch };
+    }
+    (Actor::Child(child), fence)
+}
+
+async fn write_steps(pair: &mut Pair) {
+    let (actor, fence) = random_actor(pair).await;
+    let acknowledge = if pair.dice.chance(10) { some_claims(pair).await } else { vec![] };
+    let journal = pair.reference.steps(&actor).await.expect("memory can be read");
+    let mut next = journal.len() as u32;
+    let mut changes = Vec::new();
+    for _ in 0..pair.dice.upto(3) {
+        let seq = if pair.dice.chance(90) { next.saturating_sub(1) } else { pair.dice.below(6) as u32 };
+        changes.push(match pair.dice.below(4) {
+            0 => StepChange::Finish { seq, product: Product::Opened(vec![]) },
+            1 => StepChange::Fail { seq, error: "no".to_owned() },
+            _ => {
+                next += 1;
+                StepChange::Intend {
+                    seq: if pair.dice.chance(95) { next - 1 } else { seq },
+                    action: Action::Model,
+                }
+            }
+        });
+    }
+    let write = WriteSteps { actor, fence, at: pair.at(), changes, acknowledge };
+    pair.both(&write, |store| store.write_steps(write.clone())).await;
+}
+
+async fn append_turn(pair: &mut Pair) {
+    let session = sample::session_id(pair.dice.upto(SESSIONS));
+    let history = pair.reference.history(&session).await.expect("memory can be read");
+    let off = u64::from(pair.dice.chance(15));
+    let text = format!("message at {}", pair.at().0);
+    let turn = Turn {
+        session,
+        expected_messages: history.len() as u64 + off,
+        at: pair.at(),
+        messages: vec![Message::text(Author::User, text); pair.dice.below(3)],
+        acknowledge: if pair.dice.chance(40) { some_claims(pair).await } else { vec![] },
+    };
+    pair.both(&turn, |store| store.append_turn(turn.clone())).await;
+}
+
+async fn requests(pair: &mut Pair) {
+    let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
+    let id = RequestId::from_bits(u64::from(pair.dice.upto(REQUESTS)));
+    let request = Request { id, at: pair.at(), scope: Scope::All, wish };
+    let (owner, at) = (sample::owner_id(1), pair.at());
+    if pair.dice.chance(60) {
+        pair.both(&request, |store| store.ask(request.clone())).await;
+    } else {
+        pair.both(&request, |store| store.settle_request(&request.id, &owner, at)).await;
+    }
+}
+
+async fn groups(pair: &mut Pair) {
+    let (actor, fence) = random_actor(pair).await;
+    let group = sample::group(pair.dice.upto(2));
+    let what = (&actor, &fence, &group);
+    if pair.dice.chance(60) {
+        pair.both(&what, |store| store.note_group(fence.clone(), actor.clone(), group.clone())).await;
+    } else {
+        pair.both(&what, |store| store.drop_group(actor.clone(), group.clone())).await;
+    }
+}
+
+async fn pulses(pair: &mut Pair) {
+    let (actor, fence) = random_actor(pair).await;
+    let Actor::Child(child) = actor else { return };
+    let pulse = Pulse { beat: pair.at().0.unsigned_abs(), ..Pulse::default() };
+    let (pulses, at) = (vec![(child, pulse)], pair.at());
+    pair.both(&pulses, |store| store.note_pulses(fence.clone(), at, pulses.clone())).await;
+}
+
+async fn take_over(pair: &mut Pair) {
+    let (from, to) = (sample::owner_id(pair.dice.upto(OWNERS)), sample::owner_id(pair.dice.upto(OWNERS)));
+    let at = pair.at();
+    pair.both(&(&from, &to), |store| store.take_over(&from, &to, at)).await;
+}
+
+async fn prune(pair: &mut Pair) {
+    let before = Timestamp(pair.at().0 - pair.dice.below(40) as i64);
+    pair.both(&before, |store| store.prune(before)).await;
+}

@@ -4,6 +4,9 @@
 //! reads no clock and draws no random number. Time, ids and randomness are arguments.
 #![deny(missing_docs)]
 
+#[cfg(not(unix))]
+compile_error!("legwork runs commands in Unix process groups; Windows is not supported, use WSL there");
+
 pub mod batch;
 pub mod budget;
 pub mod child;

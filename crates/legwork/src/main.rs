@@ -12,6 +12,7 @@ mod outcomes;
 mod owner;
 mod paths;
 mod progress;
+mod retention;
 mod settings;
 mod signals;
 mod state;
@@ -30,9 +31,6 @@ use tokio::runtime::{Builder, Runtime};
 use args::{Cli, Command};
 use failure::{CliError, Exit, Kind};
 use invocation::Invocation;
-
-#[cfg(not(unix))]
-compile_error!("legwork runs commands in Unix process groups; Windows is not supported, use WSL there");
 
 /// Threads that run agents. They wait for models and commands most of the time.
 const WORKERS: usize = 2;

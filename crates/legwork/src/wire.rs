@@ -1,6 +1,7 @@
 //! The only composition root: puts store, models, tools, worker and engine together for a working verb.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use legwork_agent::process::{NoShell, Shells};
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Groups, Toolbox, built_in};
@@ -18,8 +19,9 @@ use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
 use crate::owner::{self, Owner};
+use crate::paths::StateFolder;
 use crate::settings::{self, DelegationSettings, Settings};
-use crate::state;
+use crate::{retention, state};
 
 /// Everything a working verb needs.
 pub struct Workplace {
@@ -35,6 +37,8 @@ pub struct Workplace {
     pub models: Arc<Models>,
     /// How commands are run, and where their process groups are noted.
     commands: (Arc<Shells>, Arc<Groups>),
+    state: StateFolder,
+    retention: Duration,
     engine: Engine,
 }
 
@@ -74,6 +78,8 @@ impl Workplace {
             setting: setting(invocation, settings, (&models, &tools)),
             models,
             commands,
+            state: invocation.paths.state()?,
+            retention: settings.delegation.retention,
             store,
             owner,
             engine,
@@ -109,6 +115,9 @@ impl Workplace {
     pub async fn close(self) {
         self.engine.close().await;
         self.commands.1.flush().await;
+        if let Err(error) = retention::enforce(self.store.as_ref(), &self.state, self.retention).await {
+            tracing::warn!(%error, "what is old could not be removed");
+        }
     }
 }
 

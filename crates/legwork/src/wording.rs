@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use legwork_core::report::Cost;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// `45s`, `18m`, `3m5s`, `2h3m`; below ten seconds with one decimal.
 pub fn duration(duration: Duration) -> String {
@@ -27,6 +28,22 @@ pub fn one_line(text: &str, width: usize) -> String {
     }
     let kept: String = joined.chars().take(width.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// As [`one_line`], with the width counted in columns of a terminal.
+pub fn one_line_of_columns(text: &str, columns: usize) -> String {
+    let line = one_line(text, usize::MAX);
+    if line.width() <= columns {
+        return line;
+    }
+    let mut cut = String::new();
+    for character in line.chars() {
+        if cut.width() + character.width().unwrap_or(0) >= columns {
+            break;
+        }
+        cut.push(character);
+    }
+    format!("{}…", cut.trim_end())
 }
 
 /// The text with its lines, without anything that moves a cursor or changes how the terminal shows text.
@@ -79,5 +96,6 @@ mod tests {
         assert_eq!(one_line("a\x1b[2Jb\r\nc\u{9b}d", 20), "a [2Jb c d");
         assert_eq!(plain("a\x1b[2Jb\nc"), "a[2Jb\nc");
         assert_eq!(one_line("äöü äöü", 4), "äöü…");
+        assert_eq!(one_line_of_columns("漢字漢字", 5), "漢字…");
     }
 }

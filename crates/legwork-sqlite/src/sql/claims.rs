@@ -35,7 +35,7 @@ impl End {
 
     fn reason(&self) -> String {
         match self {
-            End::Acknowledge => "the turn that carries it is stored".to_owned(),
+            End::Acknowledge => "the taker has stored it or written it out".to_owned(),
             End::Release(reason) => format!("given back: {reason}"),
             End::Park(reason) => reason.as_str().to_owned(),
         }

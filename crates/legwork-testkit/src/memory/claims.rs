@@ -60,7 +60,7 @@ impl State {
             let delivery = delivery.ok_or_else(|| not_current(claim))?;
             let (event, reason) = match end {
                 End::Acknowledge => {
-                    (DeliveryEvent::Acked(claim.clone()), "the turn that carries it is stored".to_owned())
+                    (DeliveryEvent::Acked(claim.clone()), "the taker has stored it or written it out".to_owned())
                 }
                 End::Release(reason) => {
                     (DeliveryEvent::Released(claim.clone()), format!("given back: {reason}"))

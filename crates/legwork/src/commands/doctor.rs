@@ -89,7 +89,11 @@ fn text(check: &Check) -> String {
         Health::Warning => "⚠",
         Health::Wrong => "✗",
     };
-    let fix = check.fix.as_deref().map(|fix| format!("\n    fix: {fix}")).unwrap_or_default();
+    let fix = check
+        .fix
+        .as_deref()
+        .map(|fix| format!("\n    fix: {}", fix.replace('\n', "\n         ")))
+        .unwrap_or_default();
     format!("{icon} {}: {}{fix}", check.name, check.detail)
 }
 

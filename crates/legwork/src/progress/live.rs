@@ -6,6 +6,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use legwork_core::child::ChildState;
 use legwork_core::ports::ChildView;
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::wording;
 
 /// Lines that stay free for what is printed above.
@@ -107,9 +109,10 @@ fn child(view: &ChildView, columns: usize) -> String {
         activity(view),
         wording::count(usage.input + usage.output),
     );
-    let room = columns.saturating_sub(facts.chars().count()).max(12);
-    wording::one_line(&format!("{}  {}", view.task_index + 1, wording::one_line(&view.goal, room)), columns)
-        + &facts
+    let number = format!("{}  ", view.task_index + 1);
+    let room = columns.saturating_sub(number.len() + facts.width()).max(8);
+    let goal = wording::one_line_of_columns(&view.goal, room);
+    format!("{number}{goal}{facts}")
 }
 
 fn activity(view: &ChildView) -> String {

@@ -5,4 +5,7 @@ mod delegate;
 mod faults;
 mod harness;
 mod interrupt;
+mod owner_death;
+mod state_trouble;
 mod stop;
+mod wrong_input;

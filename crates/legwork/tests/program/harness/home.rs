@@ -103,6 +103,22 @@ impl Home {
         delegation["delegation_id"].as_str().expect("an id").to_owned()
     }
 
+    /// The bytes of all files right in the state folder.
+    pub fn state_bytes(&self) -> u64 {
+        let Ok(entries) = fs::read_dir(self.state()) else { return 0 };
+        entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|file| file.len()).sum()
+    }
+
+    /// Waits until process `pid` has `file` open.
+    #[track_caller]
+    pub fn wait_for_open_file(&self, pid: i32, file: &Path) {
+        until(&format!("{} to be opened", file.display()), || {
+            let mut open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+            open.any(|entry| entry.is_ok_and(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == file)))
+                .then_some(())
+        });
+    }
+
     /// Keeps every other process from writing into the database, for as long as the returned connection lives.
     pub fn lock_database(&self) -> Connection {
         let connection = Connection::open(self.database()).expect("the database opens");

@@ -10,7 +10,7 @@ mod prompt;
 mod room;
 mod redact;
 pub mod session;
-mod spill;
+pub mod spill;
 pub mod tools;
 pub mod transcripts;
 pub mod turn;

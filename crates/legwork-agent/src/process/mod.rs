@@ -4,11 +4,6 @@
 //! sent, nothing of it runs. Whatever a command leaves behind is ended and named. This module does not know what a
 //! tool or a store is: whoever runs a command stores the group before sending the script.
 
-#[cfg(not(unix))]
-compile_error!(
-    "legwork runs on Unix systems only: it relies on process groups and signals that Windows does not have"
-);
-
 mod capture;
 mod environment;
 mod family;

@@ -132,7 +132,7 @@ fn leaderless() -> (ChildId, ProcessGroup) {
     adopt_orphans().expect("this system has subreapers");
     let child = child();
     let mut command = std::process::Command::new("bash");
-    command.arg("-c").arg("sleep 981 & read line");
+    command.arg("-c").arg("sleep 981 & until grep -qsx sleep /proc/$!/comm; do :; done; read line");
     command
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::null())

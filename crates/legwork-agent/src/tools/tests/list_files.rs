@@ -1,4 +1,4 @@
-//! Tests of `list_files`.
+//! Tests of `list_files` on folders made for them: order, ignored files, bounds.
 
 use super::rig::Rig;
 use serde_json::json;

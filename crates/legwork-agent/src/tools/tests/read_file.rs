@@ -1,4 +1,4 @@
-//! Tests of `read_file`.
+//! Tests of `read_file`: parts and their notes, files that are no text, names that are nearly right.
 
 use super::rig::Rig;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tests of `search_files`.
+//! Tests of `search_files`: what a match looks like, wrong patterns, bounds.
 
 use super::rig::Rig;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tests of `write_file`.
+//! Tests of `write_file`: new and replaced files, links, places that cannot be written.
 
 use super::rig::Rig;
 use serde_json::json;

@@ -8,7 +8,7 @@ use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
 use legwork_core::outcome::Ending;
-use legwork_core::ports::{AppendError, Liveness, Processes, Store, StoreError};
+use legwork_core::ports::{AppendError, Filter, Liveness, Processes, Store, StoreError};
 use legwork_core::record::{ChildRecord, DelegationRecord, OwnerRecord};
 use std::collections::HashSet;
 use thiserror::Error;
@@ -20,8 +20,12 @@ pub struct Recovered {
     pub settled: Vec<DelegationId>,
     /// Children that had run and whose end is not known.
     pub lost: usize,
+    /// Children that had been told to stop before.
+    pub stopping: usize,
     /// Children that had not begun.
     pub unstarted: usize,
+    /// Delegations of which the store would not take the settling; they stay open, and the others go on.
+    pub refused: Vec<(DelegationId, AppendError)>,
     /// Owners of open work of which it cannot be told whether they live; their work was left alone.
     pub unclear: Vec<OwnerRecord>,
 }
@@ -32,9 +36,6 @@ pub enum RecoveryError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store would not take a settling.
-    #[error("the work of a dead process could not be settled: {0}")]
-    Append(#[from] AppendError),
 }
 
 /// Who recovers, and with what.
@@ -58,6 +59,7 @@ pub async fn settle_dead(rescuer: Rescuer<'_>) -> Result<Recovered, RecoveryErro
     let mut recovered = Recovered::default();
     for owner in rescuer.store.owners_of_open().await? {
         if owner.id == rescuer.owner.id {
+            settle_leftovers(rescuer, &mut recovered).await?;
             continue;
         }
         match rescuer.processes.liveness(&owner.process) {
@@ -81,18 +83,61 @@ async fn settle_owner(
         store.drop_group(actor, group).await?;
     }
     let now = rescuer.clock.now().wall;
-    for (delegation, epoch) in store.take_over(dead, &rescuer.owner.id, now).await? {
-        let Some(record) = store.delegation(&delegation).await? else { continue };
-        let begun = record.children.iter().filter(|child| has_run(child));
-        let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
-        let killed = rescuer.processes.kill_marked(&begun);
-        if killed > 0 {
-            tracing::info!(%delegation, killed, "processes of a dead owner were ended");
+    for (delegation, _) in store.take_over(dead, &rescuer.owner.id, now).await? {
+        if let Some(record) = store.delegation(&delegation).await? {
+            settle_taken(rescuer, &record, recovered).await?;
         }
-        settle(rescuer, &record, epoch, recovered).await?;
-        recovered.settled.push(delegation);
     }
     Ok(())
+}
+
+/// What this process took over before and could not settle then. Work that it accepted itself, and may be running, is
+/// of the first generation.
+async fn settle_leftovers(rescuer: Rescuer<'_>, recovered: &mut Recovered) -> Result<(), RecoveryError> {
+    for record in rescuer.store.delegations(Filter::Open).await? {
+        if record.owner.id == rescuer.owner.id && record.epoch > Epoch(1) {
+            settle_taken(rescuer, &record, recovered).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn settle_taken(
+    rescuer: Rescuer<'_>,
+    record: &DelegationRecord,
+    recovered: &mut Recovered,
+) -> Result<(), RecoveryError> {
+    let delegation = record.accepted.delegation.clone();
+    let begun = record.children.iter().filter(|child| has_run(child));
+    let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
+    let killed = rescuer.processes.kill_marked(&begun);
+    if killed > 0 {
+        tracing::info!(%delegation, killed, "processes of a dead owner were ended");
+    }
+    match settle(rescuer, record).await? {
+        Ok(()) => {
+            record.children.iter().for_each(|child| recovered.count(child.state));
+            recovered.settled.push(delegation);
+        }
+        Err(refusal) => {
+            tracing::error!(%delegation, %refusal, "the work of a dead process could not be settled");
+            recovered.refused.push((delegation, refusal));
+        }
+    }
+    Ok(())
+}
+
+impl Recovered {
+    fn count(&mut self, before: ChildState) {
+        match before {
+            ChildState::Queued { .. } => self.unstarted += 1,
+            ChildState::Running { .. } | ChildState::Parked { .. } | ChildState::Waiting { .. } => {
+                self.lost += 1
+            }
+            ChildState::Stopping { .. } => self.stopping += 1,
+            ChildState::Settled(_) => {}
+        }
+    }
 }
 
 fn has_run(child: &ChildRecord) -> bool {
@@ -102,19 +147,12 @@ fn has_run(child: &ChildRecord) -> bool {
 async fn settle(
     rescuer: Rescuer<'_>,
     record: &DelegationRecord,
-    epoch: Epoch,
-    recovered: &mut Recovered,
-) -> Result<(), RecoveryError> {
+) -> Result<Result<(), AppendError>, StoreError> {
     let mut facts = Vec::new();
     let mut open: HashSet<&ChildId> =
         record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
     for child in record.children.iter().filter(|child| child.outcome().is_none()) {
         facts.push(lost(rescuer.store, child).await);
-        if has_run(child) {
-            recovered.lost += 1;
-        } else {
-            recovered.unstarted += 1;
-        }
         open.remove(&child.id);
         facts.extend(units_settled_by(record, &child.id, &open));
     }
@@ -122,12 +160,12 @@ async fn settle(
         delegation: record.accepted.delegation.clone(),
         expected_seq: record.seq,
         owner: rescuer.owner.id.clone(),
-        epoch,
+        epoch: record.epoch,
         at: rescuer.clock.now().wall,
         facts,
     };
     let answers = rescuer.store.append(vec![append]).await?;
-    Ok(answers.into_iter().collect::<Result<(), AppendError>>()?)
+    Ok(answers.into_iter().collect())
 }
 
 async fn lost(store: &dyn Store, child: &ChildRecord) -> Fact {

@@ -8,20 +8,20 @@ use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::step::{Action, Actor, Product, StepRecord, StepState};
 
-/// A report with what the journal knows; with the pulse's counts where it cannot be read.
+/// A report with what the journal knows; with the pulse's counts where there is none, or it cannot be read.
 pub(crate) async fn salvage(store: &dyn Store, child: &ChildId, ending: Ending, pulse: &Pulse) -> Report {
     match store.steps(&Actor::Child(child.clone())).await {
+        Ok(steps) if steps.is_empty() => from_pulse(pulse, ending),
         Ok(steps) => from_steps(&steps, ending),
         Err(error) => {
             tracing::warn!(%child, %error, "the journal of a cut-off run could not be read");
-            Report {
-                model_calls: pulse.model_calls,
-                usage: pulse.usage,
-                cost: pulse.cost,
-                ..Report::bare(ending)
-            }
+            from_pulse(pulse, ending)
         }
     }
+}
+
+fn from_pulse(pulse: &Pulse, ending: Ending) -> Report {
+    Report { model_calls: pulse.model_calls, usage: pulse.usage, cost: pulse.cost, ..Report::bare(ending) }
 }
 
 fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {

@@ -112,23 +112,33 @@ impl Dispatcher {
     /// Runs until it was released and nothing is left to do.
     pub(crate) async fn run(mut self) {
         while !self.is_done() {
+            if self.is_quiet() {
+                self.commits.hurry();
+            }
             self.commits.begin();
             let (deadline, round) = (self.next_deadline(), self.chores.due(&self.book));
             tokio::select! {
                 biased;
                 done = self.commits.finished() => self.committed(done),
+                // Deadline: the end of some child's patience or grace.
                 () = tokio::time::sleep_until(deadline) => self.tick(),
+                // Deadline: other processes' requests are looked for so often.
                 () = tokio::time::sleep_until(round) => self.do_chores(),
+                requests = self.chores.finished() => self.carry_out(requests),
                 Some(message) = self.inbox.recv() => self.take_in(message),
                 Some(ended) = self.runners.join_next_with_id() => self.ended(ended),
-                requests = self.chores.finished() => self.carry_out(requests),
             }
             self.drain();
         }
     }
 
     fn is_done(&self) -> bool {
-        self.releasing && self.runners.is_empty() && self.commits.is_idle()
+        self.is_quiet() && self.commits.is_done()
+    }
+
+    /// Whether the process is ending and no run is left.
+    fn is_quiet(&self) -> bool {
+        self.releasing && self.runners.is_empty()
     }
 
     /// Takes in what else is there already, so that one commit covers it.
@@ -227,10 +237,20 @@ impl Dispatcher {
             let pulse = run.pulse.borrow().clone();
             self.step(Event::Heard(child.clone(), pulse));
         }
-        if let Some(error) = &report.error {
-            self.errors.insert(child.clone(), error.clone());
+        // Whoever still waits for a slot was told of the end by other means.
+        self.waiting.slots.remove(&child);
+        let error = report.error.clone();
+        self.step(Event::Returned(child.clone(), Box::new(report)));
+        if let Some(error) = error
+            && self.has_settled(&child)
+        {
+            self.errors.insert(child, error);
         }
-        self.step(Event::Returned(child, Box::new(report)));
+    }
+
+    fn has_settled(&self, child: &ChildId) -> bool {
+        let found = self.book.child(child);
+        found.is_some_and(|(delegated, index)| delegated.children[index].state.outcome().is_some())
     }
 
     /// Steps the book and performs at once what does not wait for a record.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Pauses between tries of a commit that the store could not take: doubled each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -18,8 +19,28 @@ pub(super) struct Commits {
     store: Arc<dyn Store>,
     next: Group,
     under_way: Option<Pending<'static, Finished>>,
+    /// Why the last commit failed, while facts of it are kept.
+    trouble: Option<Trouble>,
+    /// How long the store is left alone after the next failure.
     pause: Duration,
-    trouble: Option<StoreError>,
+    patience: Patience,
+}
+
+/// A commit that failed and is tried again.
+struct Trouble {
+    error: StoreError,
+    again_at: Instant,
+}
+
+/// What is made of a failure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// The facts are offered again, for as long as it takes.
+    Endless,
+    /// The process is ending: they are offered once more, at once.
+    LastTry,
+    /// That was it; what is not recorded now is for the next owner to find out.
+    Over,
 }
 
 /// Facts and the effects that wait for them, in order.
@@ -53,7 +74,14 @@ pub(super) enum Refused {
 
 impl Commits {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Commits { store, next: Group::default(), under_way: None, pause: FIRST_PAUSE, trouble: None }
+        Commits {
+            store,
+            next: Group::default(),
+            under_way: None,
+            trouble: None,
+            pause: FIRST_PAUSE,
+            patience: Patience::Endless,
+        }
     }
 
     pub(super) fn record(&mut self, append: Append) {
@@ -64,35 +92,51 @@ impl Commits {
         self.next.effects.push(effect);
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.under_way.is_none() && self.next.appends.is_empty()
+    /// Whether nothing is left to record, or nothing more is to be tried.
+    pub(super) fn is_done(&self) -> bool {
+        let idle = self.under_way.is_none() && self.next.appends.is_empty();
+        idle || self.patience == Patience::Over
+    }
+
+    /// From now on facts are offered once more, at once, and then given up: the process is ending.
+    pub(super) fn hurry(&mut self) {
+        if self.patience == Patience::Endless {
+            self.patience = Patience::LastTry;
+        }
     }
 
     /// Why the last commit failed, while it is being tried again. New work is refused as long as that lasts.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.trouble.as_ref().map(StoreError::to_string)
+        self.trouble.as_ref().map(|trouble| trouble.error.to_string())
     }
 
-    /// Starts the next commit, unless one is under way or there is nothing to record.
+    /// Starts the next commit, unless one is under way, there is nothing to record, or the store is left alone.
     pub(super) fn begin(&mut self) {
-        if self.under_way.is_some() || self.next.appends.is_empty() {
+        if self.under_way.is_some() || self.next.appends.is_empty() || self.again_at().is_some() {
             return;
         }
         let group = std::mem::take(&mut self.next);
         let store = self.store.clone();
-        let pause = self.trouble.is_some().then_some(self.pause);
         self.under_way = Some(Box::pin(async move {
-            if let Some(pause) = pause {
-                // Deadline: a store in trouble is given time before the same facts are offered again.
-                tokio::time::sleep(pause).await;
-            }
             let answer = store.append(group.appends.clone()).await;
             Finished { group, answer }
         }));
     }
 
-    /// Resolves when the commit under way has ended; never when there is none.
+    /// Until when a store in trouble is left alone; `None` when that is over, or nobody waits for it.
+    fn again_at(&self) -> Option<Instant> {
+        let patient = self.patience == Patience::Endless;
+        let again_at = self.trouble.as_ref().map(|trouble| trouble.again_at).filter(|_| patient);
+        again_at.filter(|at| *at > Instant::now())
+    }
+
+    /// Resolves when the commit under way has ended; while there is none, never.
     pub(super) async fn finished(&mut self) -> Done {
+        if let Some(again_at) = self.again_at() {
+            // Deadline: a store in trouble is given time before the same facts are offered again.
+            tokio::time::sleep_until(again_at).await;
+            self.begin();
+        }
         let finished = match &mut self.under_way {
             Some(commit) => commit.await,
             None => pending().await,
@@ -122,21 +166,29 @@ impl Commits {
     /// delegations are given up, because nobody was told of them.
     fn failed(&mut self, group: Group, error: StoreError) -> Done {
         tracing::warn!(%error, "facts could not be recorded; they are kept and offered again");
-        self.pause = if self.trouble.is_some() { (self.pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
         let is_new = |append: &Append| append.facts.iter().any(|fact| matches!(fact, Fact::Accepted(_)));
-        let new: Vec<DelegationId> = group
-            .appends
-            .iter()
-            .filter(|append| is_new(append))
-            .map(|append| append.delegation.clone())
-            .collect();
+        let new = group.appends.iter().filter(|append| is_new(append));
+        let new: Vec<DelegationId> = new.map(|append| append.delegation.clone()).collect();
         let refused = new.iter().map(|id| (id.clone(), Refused::Store(error.clone()))).collect();
         let later = std::mem::take(&mut self.next);
         let kept = group.appends.into_iter().chain(later.appends);
         self.next.appends = kept.filter(|append| !new.contains(&append.delegation)).collect();
         self.next.effects = group.effects.into_iter().chain(later.effects).collect();
-        self.trouble = Some(error);
+        self.be_in_trouble(error);
         Done { effects: Vec::new(), refused }
+    }
+
+    /// With nothing to offer again there is nothing that could show the end of the trouble but the next call.
+    fn be_in_trouble(&mut self, error: StoreError) {
+        if self.patience == Patience::LastTry {
+            self.patience = Patience::Over;
+        }
+        if self.next.appends.is_empty() {
+            self.trouble = None;
+        } else {
+            self.trouble = Some(Trouble { error, again_at: Instant::now() + self.pause });
+            self.pause = (self.pause * 2).min(LAST_PAUSE);
+        }
     }
 
     /// Drops the facts of a delegation that is given up, and takes out the effects that belong to it.

@@ -73,6 +73,11 @@ impl Dispatcher {
     }
 
     fn start(&mut self, child: &ChildId) {
+        if self.releasing {
+            // A process that is ending begins nothing any more.
+            self.never_ran(child);
+            return;
+        }
         let Some((assignment, pressed)) = self.assignment(child) else { return };
         let (delegation, task_index) = (assignment.delegation.clone(), assignment.task_index);
         let (stop, stopped) = watch::channel(pressed);
@@ -98,6 +103,11 @@ impl Dispatcher {
         self.tasks.insert(task.id(), child.clone());
         self.runs.insert(child.clone(), Run { stop, pulse: heard });
         self.announce(LiveEvent::Started { delegation, child: child.clone(), task_index });
+    }
+
+    /// A run that never came to be has no end of its own to free its slot.
+    fn never_ran(&mut self, child: &ChildId) {
+        self.step(Event::Returned(child.clone(), Box::new(Report::bare(Ending::Interrupted))));
     }
 
     /// What the child's runner needs, and the stop that came while its start was being recorded.
@@ -183,8 +193,7 @@ impl Dispatcher {
                     caller.send(Err(why.to_dispatch_error())).ok();
                 }
             } else if let Effect::Start(child) = effect {
-                // A run that never came to be has no end of its own to free its slot.
-                self.step(Event::Returned(child, Box::new(Report::bare(Ending::Interrupted))));
+                self.never_ran(&child);
             }
         }
         // Dropping the slots tells those who join that there is nothing to wait for here.

@@ -21,7 +21,7 @@ mod tests;
 pub use capture::{Capture, CaptureLimits, Captured, Whole};
 pub use family::is_group_gone;
 pub use gated::{End, Finished, Gated, Order};
-pub use orphans::{adopt_orphans, sweep};
+pub use orphans::{adopt_orphans, kill_all, sweep, sweep_all};
 pub use shell::{NoShell, Shells, SpawnError};
 pub use system::SystemProcesses;
 pub use table::Leftover;

@@ -43,6 +43,27 @@ pub fn sweep(actor: &Actor) -> Vec<Leftover> {
     leftovers
 }
 
+/// Ends and reaps every orphan that this process has adopted, also those that have cleared their environment and so
+/// carry no mark, and names them. To be called when no command runs any more, before the program ends.
+pub fn sweep_all() -> Vec<Leftover> {
+    let found = strangers();
+    let leftovers = table::name_roots(&found);
+    until(SWEEP_WAIT, || {
+        let left = strangers();
+        left.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
+        left.is_empty()
+    });
+    leftovers
+}
+
+/// Kills the group of every command that runs now, for a program that must end at once and runs no destructors.
+/// What has left its group is found by its mark when the next program recovers.
+pub fn kill_all() {
+    for pid in own().iter().filter_map(|pid| super::identity::pid_of(*pid)) {
+        family::send_group(pid, Signal::SIGKILL);
+    }
+}
+
 /// The orphans that carry one mark. Once seen, an orphan is remembered until it is gone: while it ends it loses its
 /// environment before it leaves the table.
 #[derive(Debug)]
@@ -78,14 +99,20 @@ fn is_still_there(seen: &Row) -> bool {
     row.is_some_and(|row| !reap_if_dead(&row))
 }
 
-/// The living orphans with a mark. Dead ones are reaped on the way, whosever they were.
+/// The living orphans with a mark.
 fn adopted(id: &str) -> Vec<Row> {
-    let mut strangers = table::children();
+    let mut rows = strangers();
+    rows.retain(|row| mark::carries(row.pid, &[id]));
+    rows
+}
+
+/// The living children of this process that it did not start. Dead ones are reaped on the way.
+fn strangers() -> Vec<Row> {
+    let mut children = table::children();
     let own = own();
-    strangers.retain(|pid| !own.contains(pid));
+    children.retain(|pid| !own.contains(pid));
     drop(own);
-    let living = strangers.into_iter().filter_map(table::row).filter(|row| !reap_if_dead(row));
-    living.filter(|row| mark::carries(row.pid, &[id])).collect()
+    children.into_iter().filter_map(table::row).filter(|row| !reap_if_dead(row)).collect()
 }
 
 fn reap_if_dead(row: &Row) -> bool {

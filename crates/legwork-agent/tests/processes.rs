@@ -1,0 +1,44 @@
+//! What acts on all commands of a program, so it has a program of its own: one test after the other.
+
+use legwork_agent::process::{
+    Capture, CaptureLimits, End, Order, Shells, adopt_orphans, is_group_gone, kill_all, sweep, sweep_all,
+};
+use legwork_agent::spill::SpillPlace;
+use legwork_core::ids::ChildId;
+use legwork_core::step::Actor;
+use std::path::Path;
+use std::time::Duration;
+
+async fn run(shells: &Shells, actor: &Actor, script: &str, at_start: impl FnOnce()) -> (End, String) {
+    let limits = CaptureLimits { head_bytes: 1000, tail_bytes: 1000, file_bytes_max: 1000 };
+    let mut capture = Capture::new(limits, SpillPlace::new(Path::new("/nowhere"), actor, "test"));
+    let gated = shells.spawn(Path::new("/"), actor).expect("a shell");
+    let group = gated.group().clone();
+    at_start();
+    let order = Order { script, time_limit: Duration::from_secs(20), capture: &mut capture, moved: &|| {} };
+    let finished = gated.run(order).await;
+    assert!(is_group_gone(&group));
+    (finished.end, capture.finish().await.head)
+}
+
+#[tokio::test]
+async fn k15_the_end_of_a_program_leaves_nothing() {
+    adopt_orphans().expect("this system has subreapers");
+    let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
+    let actor = Actor::Child(ChildId::from_bits(1, getrandom::u32().expect("there is randomness")));
+
+    // Without its mark and outside its group a process is nobody's until the program ends.
+    let strays =
+        "env -i setsid sleep 971 >/dev/null 2>&1 & until grep -qsx sleep /proc/$!/comm; do :; done; echo $!";
+    let (end, pid) = run(&shells, &actor, strays, || {}).await;
+    assert_eq!(end, End::Exited(0));
+    assert!(sweep(&actor).is_empty(), "it carries no mark");
+    let leftovers = sweep_all();
+    let found: Vec<(String, &str)> =
+        leftovers.iter().map(|one| (format!("{}\n", one.pid), one.command.as_str())).collect();
+    assert_eq!(found, [(pid, "sleep 971")]);
+    assert!(sweep_all().is_empty(), "it is gone");
+
+    let (end, _) = run(&shells, &actor, "sleep 972", kill_all).await;
+    assert_eq!(end, End::Signalled(9), "a program that must end at once kills what runs");
+}

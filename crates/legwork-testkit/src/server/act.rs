@@ -53,17 +53,23 @@ pub struct Usage {
     pub completion: u64,
     /// Part of `prompt` that came from the provider's cache.
     pub cached: u64,
+    /// Part of `prompt` that was written to the provider's cache.
+    pub cache_written: u64,
     /// Part of `completion` that was reasoning.
     pub reasoning: u64,
 }
 
 impl Usage {
     pub fn new(prompt: u64, completion: u64) -> Self {
-        Self { prompt, completion, cached: 0, reasoning: 0 }
+        Self { prompt, completion, cached: 0, cache_written: 0, reasoning: 0 }
     }
 
     pub fn cached(self, cached: u64) -> Self {
         Self { cached, ..self }
+    }
+
+    pub fn cache_written(self, cache_written: u64) -> Self {
+        Self { cache_written, ..self }
     }
 
     pub fn reasoning(self, reasoning: u64) -> Self {

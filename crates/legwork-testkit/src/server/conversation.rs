@@ -14,6 +14,9 @@ pub enum Role {
 /// A tool call as it stands in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenCall {
+    /// Where it stands in the request, such as `messages[1].tool_calls[0]`.
+    pub place: String,
+    /// Its id; where the request has none, one made from its place.
     pub id: String,
     pub name: String,
     /// The argument text exactly as it came, valid JSON or not.
@@ -23,13 +26,31 @@ pub struct SeenCall {
 /// One message of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenMessage {
+    /// Where it stands in the request, such as `messages[1]`.
+    pub place: String,
     pub role: Role,
     /// The text parts, joined by line ends.
     pub text: String,
+    /// The reasoning that an assistant message brings back, if it brings any.
+    pub reasoning: Option<String>,
     /// The calls of an assistant message, in order.
     pub calls: Vec<SeenCall>,
     /// For a tool message, the id of the call that it answers.
     pub answers: Option<String>,
+}
+
+impl SeenMessage {
+    /// A message of this role with nothing in it.
+    pub(super) fn new(role: Role, place: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            role,
+            text: String::new(),
+            reasoning: None,
+            calls: Vec::new(),
+            answers: None,
+        }
+    }
 }
 
 /// What a request carries, apart from its wire format.

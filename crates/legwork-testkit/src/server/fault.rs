@@ -38,16 +38,33 @@ impl End {
 /// An error response.
 #[derive(Clone, Debug)]
 pub(super) struct Status {
-    pub code: u16,
+    pub refusal: Refusal,
+    /// The `Retry-After` that the script wrote itself; it takes the place of the provider's own.
     pub retry_after: Option<String>,
-    pub body: ErrorBody,
 }
 
-/// What an error response carries.
+/// What an error response says.
 #[derive(Clone, Debug)]
-pub(super) enum ErrorBody {
-    Provider(ProviderError),
-    Page { content_type: String, text: String },
+pub(super) enum Refusal {
+    /// A trouble that every provider has, in its own words, status and headers.
+    Trouble(Trouble),
+    /// The script's own error in the provider's shape.
+    Provider { code: u16, error: ProviderError },
+    /// Something that is not the provider's JSON.
+    Page { code: u16, content_type: String, text: String },
+}
+
+/// A trouble that every provider has, and each tells in its own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// The key is not known.
+    WrongKey,
+    /// Too many requests; come back after so many seconds.
+    RateLimited { retry_after_s: u64 },
+    /// The provider has trouble of its own.
+    Broken,
+    /// The provider has too much to do.
+    Overloaded,
 }
 
 /// An error in a provider's words; each wire format writes it in its own shape.
@@ -72,22 +89,24 @@ impl ProviderError {
     }
 }
 
-/// A 401 in the words of a provider that does not know the key.
+/// The provider does not know the key, in its own words: a 401, or from Gemini a 400 with the reason `API_KEY_INVALID`.
 pub fn unauthorized() -> Reply {
-    let error = ProviderError::new("invalid_request_error", "Incorrect API key provided.");
-    status_with(401, error.code("invalid_api_key"))
+    refused(Refusal::Trouble(Trouble::WrongKey))
 }
 
-/// A 429 with a `Retry-After` of so many seconds.
+/// A 429 that says when to come back: in `Retry-After`, or from Gemini in the `RetryInfo` of its body alone.
 pub fn rate_limited(retry_after_s: u64) -> Reply {
-    let error = ProviderError::new("requests", "Rate limit reached for requests.");
-    status_with(429, error.code("rate_limit_exceeded")).retry_after(retry_after_s.to_string())
+    refused(Refusal::Trouble(Trouble::RateLimited { retry_after_s }))
 }
 
 /// A 500 in the words of a provider that has trouble of its own.
 pub fn server_error() -> Reply {
-    let message = "The server had an error while processing your request.";
-    status_with(500, ProviderError::new("server_error", message))
+    refused(Refusal::Trouble(Trouble::Broken))
+}
+
+/// The provider has too much to do: a 529 from Anthropic, a 503 from the others.
+pub fn overloaded() -> Reply {
+    refused(Refusal::Trouble(Trouble::Overloaded))
 }
 
 /// An error response with this status and message in the provider's shape.
@@ -98,13 +117,12 @@ pub fn status(code: u16, message: impl Into<String>) -> Reply {
 
 /// An error response with this status and error.
 pub fn status_with(code: u16, error: ProviderError) -> Reply {
-    ended(End::Status(Status { code, retry_after: None, body: ErrorBody::Provider(error) }))
+    refused(Refusal::Provider { code, error })
 }
 
 /// An error response of something between client and provider: a page, not the provider's JSON.
 pub fn status_page(code: u16, content_type: impl Into<String>, text: impl Into<String>) -> Reply {
-    let body = ErrorBody::Page { content_type: content_type.into(), text: text.into() };
-    ended(End::Status(Status { code, retry_after: None, body }))
+    refused(Refusal::Page { code, content_type: content_type.into(), text: text.into() })
 }
 
 /// Takes the request and sends nothing at all, until the client leaves.
@@ -125,6 +143,10 @@ pub fn hang_up() -> Reply {
 /// Sends these bytes in place of an HTTP response and closes the connection.
 pub fn raw_response(bytes: impl Into<Vec<u8>>) -> Reply {
     ended(End::RawResponse(bytes.into()))
+}
+
+fn refused(refusal: Refusal) -> Reply {
+    ended(End::Status(Status { refusal, retry_after: None }))
 }
 
 fn ended(end: End) -> Reply {

@@ -20,13 +20,30 @@ pub(super) struct Request {
     pub method: String,
     pub path: String,
     pub body: Vec<u8>,
-    headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
 }
 
 impl Request {
     /// A header's value; the name is given in lower case.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The path without its query.
+    pub(super) fn route(&self) -> &str {
+        self.path.split('?').next().unwrap_or_default()
+    }
+
+    /// The value of a field of the query, as it stands there.
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        let (_, query) = self.path.split_once('?')?;
+        let mut fields = query.split('&').filter_map(|field| field.split_once('='));
+        fields.find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// The key in an `Authorization: Bearer` header.
+    pub(super) fn bearer(&self) -> Option<&str> {
+        self.header("authorization")?.strip_prefix("Bearer ").map(str::trim)
     }
 
     pub(super) fn wants_close(&self) -> bool {
@@ -211,9 +228,12 @@ fn reason_phrase(status: u16) -> &'static str {
         200 => "OK",
         400 => "Bad Request",
         401 => "Unauthorized",
+        403 => "Forbidden",
         404 => "Not Found",
         429 => "Too Many Requests",
         500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        529 => "Site Overloaded",
         _ => "Status",
     }
 }

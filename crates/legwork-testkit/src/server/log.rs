@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::protocol::Protocol;
 use super::strict::Violation;
 
 /// How the reply to a request ended.
@@ -30,9 +31,16 @@ pub struct Entry {
     /// The order of arrival, from 0.
     pub number: usize,
     pub method: String,
+    /// The path with its query.
     pub path: String,
+    /// The wire format that is spoken at this path.
+    pub protocol: Option<Protocol>,
     pub host: Option<String>,
     pub authorization: Option<String>,
+    /// The key, brought in the way of the wire format.
+    pub key: Option<String>,
+    /// All headers in their order, with their names in lower case.
+    pub headers: Vec<(String, String)>,
     /// The parsed body; null where it is no JSON.
     pub body: Arc<Value>,
     pub body_bytes: usize,
@@ -49,6 +57,13 @@ pub struct Entry {
     /// When its reply ended, on the same clock.
     pub ended: Option<Duration>,
     pub ending: Ending,
+}
+
+impl Entry {
+    /// A header's value; the name is given in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// What happened at one gate.

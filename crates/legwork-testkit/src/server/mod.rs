@@ -26,19 +26,27 @@
 //! ```
 
 mod act;
+mod anthropic;
 mod chat;
 mod conversation;
 mod director;
 mod fault;
+mod fields;
 mod gate;
 mod http;
 mod log;
+mod memory;
+mod openai;
 mod play;
+mod protocol;
 mod reply;
 mod script;
+mod seal;
 mod serve;
 mod start;
+mod streaming;
 mod strict;
+mod terms;
 mod wire;
 
 #[cfg(test)]
@@ -47,11 +55,12 @@ mod tests;
 pub use act::{Call, Finish, Usage};
 pub use conversation::{Conversation, Role, SeenCall, SeenMessage};
 pub use fault::{
-    ProviderError, hang, hang_after_headers, hang_up, rate_limited, raw_response, server_error, status,
-    status_page, status_with, unauthorized,
+    ProviderError, hang, hang_after_headers, hang_up, overloaded, rate_limited, raw_response, server_error,
+    status, status_page, status_with, unauthorized,
 };
 pub use gate::Gate;
 pub use log::{Ending, Entry, Log};
+pub use protocol::Protocol;
 pub use reply::{Reply, Step, call, calls, empty, gate, reason, say};
 pub use script::{Script, Scripts};
 pub use start::ScriptedServer;

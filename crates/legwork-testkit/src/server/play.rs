@@ -1,29 +1,31 @@
 //! Performs a reply on an open connection: gates first, then a fault in place of an answer, a stream, or a whole answer.
 //!
-//! It knows neither how the reply was chosen nor how a wire format writes it.
+//! It knows neither how the reply was chosen nor how a wire format writes it. Streams are performed in `streaming`.
 
 use std::io;
 
-use super::act::{Act, Call, Finish};
-use super::fault::{End, ErrorBody, Status};
+use super::act::{Act, Call, Finish, Usage};
+use super::fault::{End, Refusal, Status};
 use super::gate::Gates;
 use super::http::{Writer, with_length};
 use super::log::{Ending, InFlight};
+use super::memory::{Memory, Origin};
 use super::reply::Reply;
-use super::wire::{Answer, Asked, Closing, Delivery, Delta, Encoder, Label, MadeCall, Wire};
-
-/// A text or the arguments of a call come in at most this many pieces, and in at least two where they have two letters.
-const PIECES_MAX: usize = 4;
+use super::streaming::Streaming;
+use super::wire::{Asked, Delivery, Label, MadeCall, Piece, Thinking, Whole, Wire};
 
 /// Where a reply is performed.
 pub(super) struct Stage<'a> {
     pub writer: &'a mut Writer,
     pub gates: &'a Gates,
+    pub memory: &'a Memory,
     pub wire: &'static dyn Wire,
     pub asked: &'a Asked,
     /// Unique among the replies of this server.
     pub reply_id: String,
     pub open: &'a mut InFlight,
+    /// What the reply reports.
+    pub usage: Option<Usage>,
 }
 
 impl Stage<'_> {
@@ -39,16 +41,37 @@ impl Stage<'_> {
         {
             return self.instead(end).await;
         }
-        let closing = Closing { finish: finish(reply), usage: reply.usage };
-        match self.asked.delivery {
-            Delivery::Whole => self.whole(acts, closing).await,
-            Delivery::Stream | Delivery::StreamWithUsage => self.stream(acts, closing).await,
+        self.usage = reply.usage;
+        let finish = finish(reply);
+        match self.asked.manner.delivery {
+            Delivery::Whole => self.whole(acts, finish).await,
+            Delivery::Stream | Delivery::StreamWithUsage => self.stream(acts, finish).await,
         }
+    }
+
+    /// Sends a response that no script wrote.
+    pub(super) async fn send(mut self, whole: &Whole) -> io::Result<Ending> {
+        self.last(whole, whole.body.as_bytes()).await
+    }
+
+    /// Makes a call out of a script's, and remembers what it was made with.
+    pub(super) fn made(&self, call: &Call, index: usize, origin: Origin) -> MadeCall {
+        let id = call.id.clone().unwrap_or_else(|| format!("call_{}_{index}", self.reply_id));
+        self.memory.note(&id, origin);
+        MadeCall { id, name: call.name.clone(), arguments: call.arguments.clone() }
+    }
+
+    /// Whether reasoning goes out at all.
+    pub(super) fn thinks(&self) -> bool {
+        self.asked.manner.thinking != Thinking::Off
     }
 
     async fn instead(&mut self, end: &End) -> io::Result<Ending> {
         match end {
-            End::Status(status) => self.status(status).await,
+            End::Status(status) => {
+                let whole = self.status(status);
+                self.last(&whole, whole.body.as_bytes()).await
+            }
             End::RawResponse(bytes) => {
                 self.open.end(Ending::HungUp);
                 self.writer.send(bytes).await?;
@@ -62,57 +85,63 @@ impl Stage<'_> {
         }
     }
 
-    async fn status(&mut self, status: &Status) -> io::Result<Ending> {
-        let (content_type, body) = match &status.body {
-            ErrorBody::Provider(error) => ("application/json", self.wire.error_body(error)),
-            ErrorBody::Page { content_type, text } => (content_type.as_str(), text.clone()),
+    fn status(&self, status: &Status) -> Whole {
+        let mut whole = match &status.refusal {
+            Refusal::Trouble(trouble) => self.wire.trouble(*trouble),
+            Refusal::Provider { code, error } => self.wire.failure(*code, error),
+            Refusal::Page { code, content_type, text } => {
+                Whole { content_type: content_type.clone(), ..Whole::new(*code, text) }
+            }
         };
-        let mut headers = self.headers(content_type);
-        headers.extend(status.retry_after.iter().map(|value| format!("retry-after: {value}")));
-        self.last(status.code, &headers, body.as_bytes()).await
+        if let Some(value) = &status.retry_after {
+            whole.headers.retain(|line| !line.starts_with("retry-after:"));
+            whole.headers.push(format!("retry-after: {value}"));
+        }
+        whole
     }
 
-    async fn stream(&mut self, acts: &[Act], closing: Closing) -> io::Result<Ending> {
+    async fn stream(&mut self, acts: &[Act], finish: Finish) -> io::Result<Ending> {
         let mut headers = self.headers(self.wire.stream_type());
         headers.extend(["cache-control: no-cache".to_owned(), "transfer-encoding: chunked".to_owned()]);
         self.writer.head(200, &headers).await?;
-        let encoder = self.wire.stream(self.label(), self.asked.delivery);
-        let mut stream = Streaming { stage: self, encoder, calls: 0 };
-        for act in acts {
-            if let Act::End(end) = act {
-                return stream.end(end).await;
-            }
-            stream.perform(act).await?;
-        }
-        let events = stream.encoder.close(closing);
-        stream.last(&events).await
+        let encoder = self.wire.stream(self.label());
+        Streaming::new(self, encoder).play(acts, finish).await
     }
 
-    async fn whole(&mut self, acts: &[Act], closing: Closing) -> io::Result<Ending> {
+    async fn whole(&mut self, acts: &[Act], finish: Finish) -> io::Result<Ending> {
         let gathered = self.gather(acts).await;
-        let body = gathered
-            .raw
-            .unwrap_or_else(|| self.wire.whole(&self.label(), &gathered.answer, closing).into_bytes());
-        let headers = self.headers("application/json");
-        let half = if acts.len() > 1 { &body[..body.len() / 2] } else { &[] };
-        match gathered.end {
-            None => self.last(200, &headers, &body).await,
-            Some(End::ErrorChunk(error)) => {
-                let body = self.wire.error_body(error);
-                self.last(200, &headers, body.as_bytes()).await
+        let mut whole = self.wire.whole(&self.label(), &gathered.pieces, finish);
+        let body = match gathered.raw {
+            None => whole.body.clone().into_bytes(),
+            Some(raw) => {
+                whole = Whole::new(200, "");
+                raw
             }
-            Some(End::Truncate) => self.last(200, &headers, half).await,
+        };
+        match gathered.end {
+            None => self.last(&whole, &body).await,
+            Some(End::ErrorChunk(error)) => {
+                let body = self.wire.failure(500, error).body;
+                self.last(&Whole::new(200, ""), body.as_bytes()).await
+            }
+            Some(End::Truncate) => self.last(&whole, &body[..body.len() / 2]).await,
             Some(end) => {
-                self.writer.head(200, &with_length(&headers, body.len())).await?;
+                // A reply that does nothing but end sends its headers alone.
+                let half = if acts.len() > 1 { &body[..body.len() / 2] } else { &[] };
+                let headers = with_length(&self.headers(&whole.content_type), body.len());
+                self.writer.head(200, &headers).await?;
                 self.writer.send(half).await?;
                 break_off(end).await
             }
         }
     }
 
-    async fn last(&mut self, status: u16, headers: &[String], body: &[u8]) -> io::Result<Ending> {
+    /// Sends a response of this status and these headers with this body.
+    async fn last(&mut self, whole: &Whole, body: &[u8]) -> io::Result<Ending> {
+        let mut headers = self.headers(&whole.content_type);
+        headers.extend(whole.headers.iter().cloned());
         self.open.end(Ending::Answered);
-        self.writer.whole(status, headers, body).await?;
+        self.writer.whole(whole.status, &headers, body).await?;
         Ok(Ending::Answered)
     }
 
@@ -122,15 +151,21 @@ impl Stage<'_> {
         for act in acts {
             match act {
                 Act::Gate(name) => self.gates.pass(name).await,
-                Act::Reason(text) => gathered.answer.reasoning.push_str(text),
-                Act::Say(text) => gathered.answer.text.push_str(text),
+                Act::Reason(text) if self.thinks() => gathered.reason(text),
+                Act::Reason(_) => {}
+                Act::Say(text) => gathered.say(text),
                 Act::Drip { text, every } => {
                     for word in text.split_inclusive(' ') {
+                        // Deadline: the script asks for a pause of this length before each word.
                         tokio::time::sleep(*every).await;
-                        gathered.answer.text.push_str(word);
+                        gathered.say(word);
                     }
                 }
-                Act::Call(call) => gathered.answer.calls.push(self.made(call, gathered.answer.calls.len())),
+                Act::Call(call) => {
+                    let made = self.made(call, gathered.calls, gathered.origin());
+                    gathered.calls += 1;
+                    gathered.pieces.push(Piece::Call(made));
+                }
                 Act::Raw(bytes) => gathered.raw.get_or_insert_default().extend_from_slice(bytes),
                 Act::End(end) => gathered.end = Some(end),
             }
@@ -139,97 +174,53 @@ impl Stage<'_> {
     }
 
     fn headers(&self, content_type: &str) -> Vec<String> {
-        vec![format!("content-type: {content_type}"), format!("x-request-id: req-{}", self.reply_id)]
+        let request_id = self.wire.request_id_header();
+        let request_id = request_id.map(|name| format!("{name}: req_{}", self.reply_id));
+        [format!("content-type: {content_type}")].into_iter().chain(request_id).collect()
     }
 
     fn label(&self) -> Label {
-        Label { id: self.reply_id.clone(), model: self.asked.conversation.model.clone() }
-    }
-
-    fn made(&self, call: &Call, index: usize) -> MadeCall {
-        let id = call.id.clone().unwrap_or_else(|| format!("call_{}_{index}", self.reply_id));
-        MadeCall { id, name: call.name.clone(), arguments: call.arguments.clone() }
+        Label {
+            id: self.reply_id.clone(),
+            model: self.asked.conversation.model.clone(),
+            manner: self.asked.manner,
+            usage: self.usage,
+        }
     }
 }
 
 #[derive(Default)]
 struct Gathered<'a> {
-    answer: Answer,
+    pieces: Vec<Piece>,
+    calls: usize,
     /// Bytes that stand in place of the answer.
     raw: Option<Vec<u8>>,
     end: Option<&'a End>,
 }
 
-/// A stream whose headers are sent.
-struct Streaming<'a, 'b> {
-    stage: &'a mut Stage<'b>,
-    encoder: Box<dyn Encoder>,
-    calls: usize,
-}
-
-impl Streaming<'_, '_> {
-    async fn perform(&mut self, act: &Act) -> io::Result<()> {
-        match act {
-            Act::Gate(name) => self.stage.gates.pass(name).await,
-            Act::Reason(text) => {
-                for piece in pieces(text) {
-                    self.send(Delta::Reasoning(piece)).await?;
-                }
-            }
-            Act::Say(text) => {
-                for piece in pieces(text) {
-                    self.send(Delta::Text(piece)).await?;
-                }
-            }
-            Act::Drip { text, every } => {
-                for word in text.split_inclusive(' ') {
-                    tokio::time::sleep(*every).await;
-                    self.send(Delta::Text(word)).await?;
-                }
-            }
-            Act::Call(call) => self.call(call).await?,
-            Act::Raw(bytes) => self.stage.writer.chunk(bytes).await?,
-            Act::End(end) => unreachable!("BUG: {end:?} is no act of a running stream"),
-        }
-        Ok(())
-    }
-
-    async fn call(&mut self, call: &Call) -> io::Result<()> {
-        let index = self.calls;
-        self.calls += 1;
-        let made = self.stage.made(call, index);
-        self.send(Delta::Call { index, id: &made.id, name: &made.name }).await?;
-        for fragment in pieces(&made.arguments) {
-            self.send(Delta::Arguments { index, fragment }).await?;
-        }
-        Ok(())
-    }
-
-    async fn end(mut self, end: &End) -> io::Result<Ending> {
-        match end {
-            End::ErrorChunk(error) => {
-                let event = self.encoder.error(error);
-                self.last(&[event]).await
-            }
-            End::Truncate => self.last(&[]).await,
-            _ => break_off(end).await,
+impl Gathered<'_> {
+    fn say(&mut self, more: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(text)) => text.push_str(more),
+            _ => self.pieces.push(Piece::Text(more.to_owned())),
         }
     }
 
-    async fn last(&mut self, events: &[String]) -> io::Result<Ending> {
-        self.stage.open.end(Ending::Answered);
-        self.stage.writer.last_chunks(events).await?;
-        Ok(Ending::Answered)
+    fn reason(&mut self, more: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Reasoning(text)) => text.push_str(more),
+            _ => self.pieces.push(Piece::Reasoning(more.to_owned())),
+        }
     }
 
-    async fn send(&mut self, delta: Delta<'_>) -> io::Result<()> {
-        let event = self.encoder.delta(delta);
-        self.stage.writer.chunk(event.as_bytes()).await
+    fn origin(&self) -> Origin {
+        let reasoned = self.pieces.iter().any(|piece| matches!(piece, Piece::Reasoning(_)));
+        if reasoned { Origin::Reasoned } else { Origin::Plain }
     }
 }
 
 /// Ends a reply in the middle of its body, by leaving or by falling silent.
-async fn break_off(end: &End) -> io::Result<Ending> {
+pub(super) async fn break_off(end: &End) -> io::Result<Ending> {
     match end {
         End::Stall => std::future::pending().await,
         End::Cut => Ok(Ending::HungUp),
@@ -247,12 +238,4 @@ async fn break_off(end: &End) -> io::Result<Ending> {
 fn finish(reply: &Reply) -> Finish {
     let calls = reply.acts.iter().any(|act| matches!(act, Act::Call(_)));
     reply.finish.unwrap_or(if calls { Finish::Calls } else { Finish::Stop })
-}
-
-/// Cuts a text between letters into pieces of about the same length.
-fn pieces(text: &str) -> Vec<&str> {
-    let length = text.chars().count().div_ceil(PIECES_MAX).max(1);
-    let mut starts: Vec<usize> = text.char_indices().step_by(length).map(|(start, _)| start).collect();
-    starts.push(text.len());
-    starts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
 }

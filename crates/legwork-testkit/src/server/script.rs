@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::conversation::Conversation;
+use super::protocol::Protocol;
 use super::reply::{Step, say};
 use super::strict::Alternation;
 
@@ -69,6 +70,8 @@ pub struct Scripts {
     pub(super) otherwise: Script,
     pub(super) alternation: Alternation,
     pub(super) patience: Duration,
+    pub(super) key: Option<String>,
+    pub(super) protocols: Vec<Protocol>,
 }
 
 impl Default for Scripts {
@@ -79,6 +82,8 @@ impl Default for Scripts {
             otherwise: Script::always(say("ok")),
             alternation: Alternation::Free,
             patience: PATIENCE,
+            key: None,
+            protocols: Protocol::ALL.to_vec(),
         }
     }
 }
@@ -117,6 +122,19 @@ impl Scripts {
     /// Sets how long `wait_reached` and its like wait before they fail the test.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Asks every request for this key, in the way of its wire format. Without it any key will do, and none where
+    /// local servers of the format ask for none (OpenAI chat, Ollama).
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Speaks these wire formats alone; the paths of the others are not found.
+    pub fn speaks(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
+        self.protocols = protocols.into_iter().collect();
         self
     }
 

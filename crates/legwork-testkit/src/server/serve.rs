@@ -9,21 +9,25 @@ use tokio::net::TcpStream;
 use super::chat::Chat;
 use super::conversation::Conversation;
 use super::director::{Cue, Director};
-use super::fault::{ProviderError, status, status_with};
+use super::fault::ProviderError;
 use super::gate::Gates;
 use super::http::{Incoming, Reader, Request, Writer};
 use super::log::{Ending, Entry, Ledger};
+use super::memory::Memory;
 use super::play::Stage;
+use super::protocol::Protocol;
 use super::reply::Reply;
-use super::strict::{Alternation, Violation, check};
-use super::wire::{Asked, Wire, at_path};
+use super::strict::{Standard, Violation, check};
+use super::terms::Terms;
+use super::wire::{Asked, Whole, Wire};
 
 /// What all connections of a server share.
 pub(super) struct Shared {
     pub ledger: Arc<Ledger>,
     pub gates: Gates,
     pub director: Mutex<Director>,
-    pub alternation: Alternation,
+    pub memory: Memory,
+    pub terms: Terms,
     pub port: u16,
 }
 
@@ -66,21 +70,40 @@ struct Judged {
     entry: Entry,
     wire: &'static dyn Wire,
     asked: Asked,
-    reply: Reply,
+    verdict: Verdict,
+}
+
+enum Verdict {
+    Play(Reply),
+    /// The request needs no script, or gets none.
+    Send(Whole),
 }
 
 impl Connection {
     async fn answer(&mut self, request: Request) -> After {
         // A client that has just left is noted before the next one arrives, or the peaks would count both.
         tokio::task::yield_now().await;
-        let Judged { entry, wire, asked, reply } = self.shared.judge(&request);
+        let Judged { entry, wire, asked, verdict } = self.shared.judge(&request);
         let mut open = self.shared.ledger.arrive(entry);
-        let reply_id = format!("{}_{}", self.shared.port, open.number());
-        let gates = &self.shared.gates;
-        let stage = Stage { writer: &mut self.writer, gates, wire, asked: &asked, reply_id, open: &mut open };
+        let stage = Stage {
+            reply_id: format!("{}_{}", self.shared.port, open.number()),
+            writer: &mut self.writer,
+            gates: &self.shared.gates,
+            memory: &self.shared.memory,
+            wire,
+            asked: &asked,
+            open: &mut open,
+            usage: None,
+        };
+        let played = async {
+            match &verdict {
+                Verdict::Play(reply) => stage.play(reply).await,
+                Verdict::Send(whole) => stage.send(whole).await,
+            }
+        };
         let ending = tokio::select! {
             biased;
-            ending = stage.play(&reply) => ending.unwrap_or(Ending::ClientGone),
+            ending = played => ending.unwrap_or(Ending::ClientGone),
             () = self.reader.client_gone() => Ending::ClientGone,
         };
         open.end(ending);
@@ -88,10 +111,10 @@ impl Connection {
     }
 
     async fn refuse_broken(&mut self, violation: Violation) {
-        let error = refusal(&violation);
+        let error = json!({ "message": violation.sentence(), "type": "invalid_request_error" });
+        let body = json!({ "error": error }).to_string();
         let entry = Entry { violation: Some(violation), ..entry_of(&Request::default()) };
         let mut open = self.shared.ledger.arrive(entry);
-        let body = json!({ "error": { "message": error.message, "type": error.kind } }).to_string();
         let headers = ["content-type: application/json".to_owned(), "connection: close".to_owned()];
         open.end(Ending::Answered);
         if self.writer.whole(400, &headers, body.as_bytes()).await.is_err() {
@@ -102,43 +125,55 @@ impl Connection {
 
 impl Shared {
     fn judge(&self, request: &Request) -> Judged {
-        let mut entry = entry_of(request);
-        let wire = at_path(&request.path).filter(|_| request.method == "POST");
-        let Some(wire) = wire else {
-            let text = format!("there is nothing at {} {}", request.method, request.path);
-            return Judged { entry, wire: &Chat, asked: Asked::nothing(), reply: status(404, text) };
-        };
-        let (asked, reply) = match wire.read(request) {
+        match self.terms.protocol(request).filter(|_| request.method == "POST") {
+            Some(protocol) => self.judge_conversation(request, protocol),
+            None => nothing_there(request),
+        }
+    }
+
+    fn judge_conversation(&self, request: &Request, protocol: Protocol) -> Judged {
+        let wire = protocol.wire();
+        let mut entry = Entry { protocol: Some(protocol), key: wire.key(request), ..entry_of(request) };
+        let (asked, reply) = match self.read(request, wire, entry.key.as_deref()) {
             Ok(asked) => {
-                let cue = self.cue(&asked.conversation);
+                let cue = self.cue(&asked.conversation, wire);
                 (entry.agent, entry.step, entry.attempt) = (cue.agent, cue.step, cue.attempt);
                 (asked, cue.reply)
             }
             Err(violation) => (Asked::nothing(), Err(violation)),
         };
-        let reply = reply.unwrap_or_else(|violation| {
-            let reply = status_with(400, refusal(&violation));
-            entry.violation = Some(violation);
-            reply
-        });
-        Judged { entry, wire, asked, reply }
+        let verdict = match reply {
+            Ok(reply) => Verdict::Play(reply),
+            Err(violation) => {
+                let whole = wire.refusal(&violation);
+                entry.violation = Some(violation);
+                Verdict::Send(whole)
+            }
+        };
+        Judged { entry, wire, asked, verdict }
     }
 
-    fn cue(&self, conversation: &Conversation) -> Cue {
+    fn read(&self, request: &Request, wire: &dyn Wire, key: Option<&str>) -> Result<Asked, Violation> {
+        self.terms.admit(key, wire.keys())?;
+        wire.read(request)
+    }
+
+    fn cue(&self, conversation: &Conversation, wire: &dyn Wire) -> Cue {
+        let standard =
+            Standard { rules: wire.rules(), alternation: self.terms.alternation, memory: &self.memory };
         let mut director = self.director.lock().unwrap_or_else(PoisonError::into_inner);
-        match check(conversation, self.alternation) {
+        match check(conversation, &standard) {
             Ok(()) => director.choose(conversation),
             Err(violation) => director.refuse(conversation, violation),
         }
     }
 }
 
-fn refusal(violation: &Violation) -> ProviderError {
-    let message = format!("{} ({:?} at `{}`)", violation.message, violation.rule, violation.param);
-    ProviderError {
-        param: Some(violation.param.clone()),
-        ..ProviderError::new("invalid_request_error", message)
-    }
+fn nothing_there(request: &Request) -> Judged {
+    let text = format!("there is nothing at {} {}", request.method, request.path);
+    let whole = Chat.failure(404, &ProviderError::new("invalid_request_error", text));
+    let entry = entry_of(request);
+    Judged { entry, wire: &Chat, asked: Asked::nothing(), verdict: Verdict::Send(whole) }
 }
 
 fn entry_of(request: &Request) -> Entry {
@@ -146,8 +181,11 @@ fn entry_of(request: &Request) -> Entry {
         number: 0,
         method: request.method.clone(),
         path: request.path.clone(),
+        protocol: None,
         host: request.header("host").map(str::to_owned),
         authorization: request.header("authorization").map(str::to_owned),
+        key: None,
+        headers: request.headers.clone(),
         body: Arc::new(serde_json::from_slice(&request.body).unwrap_or(Value::Null)),
         body_bytes: request.body.len(),
         agent: None,

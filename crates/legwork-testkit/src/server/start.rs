@@ -11,8 +11,11 @@ use tokio::task::JoinSet;
 use super::director::Director;
 use super::gate::{Gate, Gates};
 use super::log::{Ledger, Log};
+use super::memory::Memory;
+use super::protocol::Protocol;
 use super::script::Scripts;
 use super::serve::{Shared, serve};
+use super::terms::Terms;
 
 /// A running scripted server. Dropping it closes every connection and ends its thread.
 ///
@@ -35,15 +38,10 @@ impl ScriptedServer {
         listener.set_nonblocking(true).expect("a fresh listener can be made non-blocking");
         let port = listener.local_addr().expect("a bound listener has an address").port();
         let ledger = Arc::new(Ledger::new());
-        let (patience, alternation) = (scripts.patience, scripts.alternation);
+        let (patience, terms) = (scripts.patience, Terms::of(&scripts));
         let gates = Gates::new(Arc::clone(&ledger));
-        let shared = Arc::new(Shared {
-            ledger,
-            gates,
-            director: Mutex::new(Director::new(scripts)),
-            alternation,
-            port,
-        });
+        let director = Mutex::new(Director::new(scripts));
+        let shared = Arc::new(Shared { ledger, gates, director, memory: Memory::default(), terms, port });
         let (stop, stopped) = oneshot::channel();
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("scripted-server".to_owned());
@@ -54,7 +52,12 @@ impl ScriptedServer {
 
     /// The address that an OpenAI-compatible client is given, ending in `/v1`.
     pub fn base_url(&self) -> String {
-        format!("{}/v1", self.origin())
+        self.base_for(Protocol::OpenAiChat)
+    }
+
+    /// The address that a client of this wire format is given: the provider's own with its host replaced.
+    pub fn base_for(&self, protocol: Protocol) -> String {
+        format!("{}{}", self.origin(), protocol.base_path())
     }
 
     /// The address without a path.

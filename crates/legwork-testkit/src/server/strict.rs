@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use super::conversation::{Conversation, Role, SeenCall, SeenMessage};
+use super::memory::{Memory, Origin};
 
 /// Whether neighbours of the same role are legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,9 @@ pub enum Rule {
     Http,
     /// The body is no JSON object, or not declared as JSON.
     Json,
-    /// A required field is missing or empty.
+    /// The key is missing, or not the one that the scripts ask for.
+    Key,
+    /// A required field or header is missing or empty.
     Missing,
     /// A field has a type or a value that it must not have.
     IllegalValue,
@@ -33,7 +36,7 @@ pub enum Rule {
     SystemNotFirst,
     /// The first message after the system's is not the user's.
     UserNotFirst,
-    /// Two messages of the same role in a row, under `Alternation::Strict`.
+    /// Two messages of the same role in a row, under `Alternation::Strict` or in a format that never allows it.
     Alternation,
     /// An assistant message says nothing and calls nothing.
     NothingSaid,
@@ -41,10 +44,16 @@ pub enum Rule {
     Unanswered,
     /// A tool message answers no call of the assistant message before it.
     StrayResult,
+    /// In a message that carries results, something stands before one of them.
+    ResultNotFirst,
     /// Two calls of the conversation have one id, or one call has two results.
     DuplicateId,
-    /// The arguments of a call in the history are not JSON text.
+    /// The arguments of a call in the history are not what the format wants: JSON text, or an object.
     Arguments,
+    /// A call that was made after reasoning comes back without it.
+    ReasoningMissing,
+    /// Reasoning comes back, but not as it was sent, or without its signature.
+    ReasoningChanged,
     /// The last message is neither the user's nor a tool's.
     LastRole,
     /// The scripts have nothing for this request.
@@ -64,20 +73,82 @@ impl Violation {
     pub(super) fn new(rule: Rule, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { rule, param: param.into(), message: message.into() }
     }
+
+    /// All of it in one sentence.
+    pub(super) fn sentence(&self) -> String {
+        format!("{} ({:?} at `{}`)", self.message, self.rule, self.param)
+    }
+}
+
+/// What a wire format asks of the order of a conversation, and how it names the places in it.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// What is added to the place of a message to name its role.
+    pub role: &'static str,
+    /// What is added to the place of a call to name its id.
+    pub call_id: &'static str,
+    /// What is added to the place of a call to name its arguments.
+    pub arguments: &'static str,
+    /// What is added to the place of a result to name the call that it answers.
+    pub answers: &'static str,
+    pub reasoning: Returned,
+}
+
+/// Whether reasoning must come back together with the calls that it led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returned {
+    Never,
+    /// In the messages after the user's last.
+    InTurn,
+    Always,
+}
+
+/// What a conversation is checked against.
+pub(super) struct Standard<'a> {
+    pub rules: &'static Rules,
+    pub alternation: Alternation,
+    pub memory: &'a Memory,
 }
 
 /// Checks order and pairing, and stops at the first violation.
-pub(super) fn check(conversation: &Conversation, alternation: Alternation) -> Result<(), Violation> {
-    let mut walk = Walk { alternation, ..Walk::default() };
+pub(super) fn check(conversation: &Conversation, standard: &Standard<'_>) -> Result<(), Violation> {
+    let mut walk = Walk::new(standard);
     for (index, message) in conversation.messages.iter().enumerate() {
         walk.visit(index, message)?;
     }
-    walk.finish(conversation.messages.len())
+    walk.finish(conversation.messages.last())?;
+    reasoning_came_back(conversation, standard)
+}
+
+fn reasoning_came_back(conversation: &Conversation, standard: &Standard<'_>) -> Result<(), Violation> {
+    let first = match standard.rules.reasoning {
+        Returned::Never => return Ok(()),
+        Returned::InTurn => turn_start(&conversation.messages),
+        Returned::Always => 0,
+    };
+    for message in conversation.messages[first..].iter().filter(|message| message.reasoning.is_none()) {
+        let after_reasoning = |call: &&SeenCall| standard.memory.origin(&call.id) == Some(Origin::Reasoned);
+        if let Some(call) = message.calls.iter().find(after_reasoning) {
+            let text =
+                format!("the call `{}` was made after reasoning, which must come back with it", call.id);
+            return Err(Violation::new(Rule::ReasoningMissing, &call.place, text));
+        }
+    }
+    Ok(())
+}
+
+/// The place in the list of the user message that began the current turn. One that came along with results did not.
+pub(super) fn turn_start(messages: &[SeenMessage]) -> usize {
+    let begins = |index: &usize| {
+        let after_result = *index > 0 && messages[index - 1].role == Role::Tool;
+        messages[*index].role == Role::User && !after_result
+    };
+    (0..messages.len()).rev().find(begins).unwrap_or(0)
 }
 
 /// What the walk remembers of the messages behind it.
-struct Walk {
-    alternation: Alternation,
+struct Walk<'a> {
+    standard: &'a Standard<'a>,
     last: Option<Role>,
     user_seen: bool,
     /// Ids of the last assistant message's calls that have no result yet, in order.
@@ -86,10 +157,10 @@ struct Walk {
     answered: HashSet<String>,
 }
 
-impl Default for Walk {
-    fn default() -> Self {
+impl<'a> Walk<'a> {
+    fn new(standard: &'a Standard<'a>) -> Self {
         Self {
-            alternation: Alternation::Free,
+            standard,
             last: None,
             user_seen: false,
             open: Vec::new(),
@@ -97,68 +168,62 @@ impl Default for Walk {
             answered: HashSet::new(),
         }
     }
-}
 
-impl Walk {
     fn visit(&mut self, index: usize, message: &SeenMessage) -> Result<(), Violation> {
-        let place = format!("messages[{index}]");
         if message.role != Role::Tool {
-            self.nothing_open(&place)?;
+            self.nothing_open(&message.place)?;
         }
         match message.role {
-            Role::System => self.system(index, &place)?,
-            Role::User => self.user(&place)?,
-            Role::Assistant => self.assistant(&place, message)?,
-            Role::Tool => self.tool(&place, message)?,
+            Role::System => self.system(index, message)?,
+            Role::User => self.user(message)?,
+            Role::Assistant => self.assistant(message)?,
+            Role::Tool => self.tool(message)?,
         }
         self.last = Some(message.role);
         Ok(())
     }
 
-    fn system(&self, index: usize, place: &str) -> Result<(), Violation> {
+    fn system(&self, index: usize, message: &SeenMessage) -> Result<(), Violation> {
         if index == 0 {
             return Ok(());
         }
-        Err(Violation::new(
-            Rule::SystemNotFirst,
-            format!("{place}.role"),
-            "a system message must be the first message",
-        ))
+        let text = "a system message must be the first message";
+        Err(Violation::new(Rule::SystemNotFirst, self.role_of(message), text))
     }
 
-    fn user(&mut self, place: &str) -> Result<(), Violation> {
+    fn user(&mut self, message: &SeenMessage) -> Result<(), Violation> {
         self.user_seen = true;
-        self.not_twice(Role::User, place)
+        self.not_twice(message)
     }
 
-    fn assistant(&mut self, place: &str, message: &SeenMessage) -> Result<(), Violation> {
+    fn assistant(&mut self, message: &SeenMessage) -> Result<(), Violation> {
         if !self.user_seen {
             let text = "an assistant message stands before the first user message";
-            return Err(Violation::new(Rule::UserNotFirst, format!("{place}.role"), text));
+            return Err(Violation::new(Rule::UserNotFirst, self.role_of(message), text));
         }
-        self.not_twice(Role::Assistant, place)?;
-        for (number, call) in message.calls.iter().enumerate() {
-            self.call(&format!("{place}.tool_calls[{number}]"), call)?;
-        }
-        Ok(())
+        self.not_twice(message)?;
+        message.calls.iter().try_for_each(|call| self.call(call))
     }
 
-    fn call(&mut self, place: &str, call: &SeenCall) -> Result<(), Violation> {
+    fn call(&mut self, call: &SeenCall) -> Result<(), Violation> {
+        let rules = self.standard.rules;
         if !self.all_ids.insert(call.id.clone()) {
+            let param = format!("{}{}", call.place, rules.call_id);
             let text = format!("the id `{}` belongs to an earlier call already", call.id);
-            return Err(Violation::new(Rule::DuplicateId, format!("{place}.id"), text));
+            return Err(Violation::new(Rule::DuplicateId, param, text));
         }
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments) {
+            let param = format!("{}{}", call.place, rules.arguments);
             let text = format!("the arguments of `{}` are not JSON text: {error}", call.id);
-            return Err(Violation::new(Rule::Arguments, format!("{place}.function.arguments"), text));
+            return Err(Violation::new(Rule::Arguments, param, text));
         }
         self.open.push(call.id.clone());
         Ok(())
     }
 
-    fn tool(&mut self, place: &str, message: &SeenMessage) -> Result<(), Violation> {
+    fn tool(&mut self, message: &SeenMessage) -> Result<(), Violation> {
         let id = message.answers.as_deref().unwrap_or_default();
-        let param = format!("{place}.tool_call_id");
+        let param = format!("{}{}", message.place, self.standard.rules.answers);
         if let Some(position) = self.open.iter().position(|open| open == id) {
             self.open.remove(position);
             self.answered.insert(id.to_owned());
@@ -168,17 +233,16 @@ impl Walk {
             let text = format!("the call `{id}` has a result already");
             return Err(Violation::new(Rule::DuplicateId, param, text));
         }
-        let text =
-            format!("a tool message must answer a call of the assistant message before it; `{id}` is none");
+        let text = format!("a result must answer a call of the assistant message before it; `{id}` is none");
         Err(Violation::new(Rule::StrayResult, param, text))
     }
 
-    fn not_twice(&self, role: Role, place: &str) -> Result<(), Violation> {
-        if self.alternation == Alternation::Free || self.last != Some(role) {
+    fn not_twice(&self, message: &SeenMessage) -> Result<(), Violation> {
+        if self.standard.alternation == Alternation::Free || self.last != Some(message.role) {
             return Ok(());
         }
-        let text = format!("two messages of the role {role:?} follow one another");
-        Err(Violation::new(Rule::Alternation, format!("{place}.role"), text))
+        let text = format!("two messages of the role {:?} follow one another", message.role);
+        Err(Violation::new(Rule::Alternation, self.role_of(message), text))
     }
 
     fn nothing_open(&self, place: &str) -> Result<(), Violation> {
@@ -186,21 +250,26 @@ impl Walk {
             return Ok(());
         }
         let missing = self.open.join("`, `");
-        let text = format!("every call needs a tool message right after it; there is none for `{missing}`");
+        let text = format!("every call needs a result right after it; there is none for `{missing}`");
         Err(Violation::new(Rule::Unanswered, place, text))
     }
 
-    fn finish(&self, length: usize) -> Result<(), Violation> {
+    fn finish(&self, last: Option<&SeenMessage>) -> Result<(), Violation> {
+        let Some(last) = last else {
+            return Err(Violation::new(Rule::NoMessages, "messages", "there are no messages"));
+        };
         self.nothing_open("messages")?;
-        match self.last {
-            Some(Role::User | Role::Tool) => Ok(()),
-            Some(role @ (Role::System | Role::Assistant)) => {
-                let param = format!("messages[{}].role", length - 1);
+        match last.role {
+            Role::User | Role::Tool => Ok(()),
+            role @ (Role::System | Role::Assistant) => {
                 let text =
                     format!("the last message must be the user's or a tool's, not of the role {role:?}");
-                Err(Violation::new(Rule::LastRole, param, text))
+                Err(Violation::new(Rule::LastRole, self.role_of(last), text))
             }
-            None => Err(Violation::new(Rule::NoMessages, "messages", "there are no messages")),
         }
+    }
+
+    fn role_of(&self, message: &SeenMessage) -> String {
+        format!("{}{}", message.place, self.standard.rules.role)
     }
 }

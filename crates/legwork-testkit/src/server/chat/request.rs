@@ -1,75 +1,51 @@
 //! Reads a chat completions request, field by field, and refuses what the format does not allow.
 
-use std::collections::HashSet;
-
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::server::conversation::{Conversation, Role, SeenCall, SeenMessage};
+use crate::server::fields::{
+    Flag, Object, add_tool, flag, full_array, illegal, json_body, missing, object, object_field, present,
+    text_field, tool_name,
+};
 use crate::server::http::Request;
 use crate::server::strict::{Rule, Violation};
-use crate::server::wire::{Asked, Delivery};
-
-type Object = Map<String, Value>;
-
-/// Tool names are at most this long.
-const NAME_CHARS_MAX: usize = 64;
+use crate::server::wire::{Asked, Delivery, Manner};
 
 pub(super) fn read(request: &Request) -> Result<Asked, Violation> {
-    let content_type = request.header("content-type").unwrap_or_default();
-    if !content_type.starts_with("application/json") {
-        let text = format!("the content type must be application/json, not `{content_type}`");
-        return Err(Violation::new(Rule::Json, "content-type", text));
-    }
-    let value: Value = serde_json::from_slice(&request.body)
-        .map_err(|error| Violation::new(Rule::Json, "body", format!("the body is no JSON: {error}")))?;
-    let body =
-        value.as_object().ok_or_else(|| Violation::new(Rule::Json, "body", "the body is no JSON object"))?;
-    let model = text_field(body, "model", "model")?.to_owned();
-    let tools = tools(body)?;
-    let delivery = delivery(body)?;
-    let messages = messages(body)?;
-    Ok(Asked { conversation: Conversation { model, messages, tools }, delivery })
+    let body = json_body(request)?;
+    let model = text_field(&body, "model", "model")?.to_owned();
+    let tools = tools(&body)?;
+    let delivery = delivery(&body)?;
+    let messages = messages(&body)?;
+    Ok(Asked { conversation: Conversation { model, messages, tools }, manner: Manner::open(delivery) })
 }
 
 fn delivery(body: &Object) -> Result<Delivery, Violation> {
-    let streamed = match body.get("stream") {
-        None | Some(Value::Null) => false,
-        Some(Value::Bool(streamed)) => *streamed,
-        Some(_) => return Err(illegal("stream", "`stream` must be true or false")),
-    };
-    let options = body.get("stream_options").filter(|options| !options.is_null());
-    if options.is_some() && !streamed {
+    let streamed = flag(body, "stream", Flag::Off)?;
+    let options = present(body, "stream_options");
+    if options.is_some() && streamed == Flag::Off {
         return Err(illegal("stream_options", "`stream_options` is only allowed with `stream`"));
     }
     let usage =
         options.and_then(|options| options.get("include_usage")).and_then(Value::as_bool).unwrap_or(false);
     Ok(match (streamed, usage) {
-        (false, _) => Delivery::Whole,
-        (true, false) => Delivery::Stream,
-        (true, true) => Delivery::StreamWithUsage,
+        (Flag::Off, _) => Delivery::Whole,
+        (Flag::On, false) => Delivery::Stream,
+        (Flag::On, true) => Delivery::StreamWithUsage,
     })
 }
 
 fn tools(body: &Object) -> Result<Vec<String>, Violation> {
-    let Some(value) = body.get("tools").filter(|value| !value.is_null()) else {
-        let dependent = ["tool_choice", "parallel_tool_calls"]
-            .into_iter()
-            .find(|name| body.get(*name).is_some_and(|value| !value.is_null()));
+    let Some(value) = present(body, "tools") else {
+        let mut dependent = ["tool_choice", "parallel_tool_calls"].into_iter();
         let refuse = |name: &str| Err(illegal(name, format!("`{name}` is only allowed with `tools`")));
-        return dependent.map_or(Ok(Vec::new()), refuse);
+        return dependent.find(|name| present(body, name).is_some()).map_or(Ok(Vec::new()), refuse);
     };
-    let mut seen = HashSet::new();
     let mut names = Vec::new();
     for (index, tool) in full_array(value, "tools")?.iter().enumerate() {
         let place = format!("tools[{index}]");
         let name = function_name(object(tool, &place)?, &place)?;
-        if !seen.insert(name) {
-            return Err(illegal(
-                format!("{place}.function.name"),
-                format!("two tools have the name `{name}`"),
-            ));
-        }
-        names.push(name.to_owned());
+        add_tool(&mut names, name, &format!("{place}.function"))?;
     }
     Ok(names)
 }
@@ -81,14 +57,7 @@ fn function_name<'a>(holder: &'a Object, place: &str) -> Result<&'a str, Violati
         return Err(illegal(format!("{place}.type"), format!("the type must be `function`, not `{kind}`")));
     }
     let place = format!("{place}.function");
-    let function = object(holder.get("function").unwrap_or(&Value::Null), &place)?;
-    let name = text_field(function, "name", &format!("{place}.name"))?;
-    let legal = name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
-    if !legal || name.len() > NAME_CHARS_MAX {
-        let text = format!("`{name}` is no name of 1 to {NAME_CHARS_MAX} letters, digits, `_` and `-`");
-        return Err(illegal(format!("{place}.name"), text));
-    }
-    Ok(name)
+    tool_name(object_field(holder, "function", &place)?, &place)
 }
 
 fn messages(body: &Object) -> Result<Vec<SeenMessage>, Violation> {
@@ -108,7 +77,7 @@ fn message(value: &Value, place: &str) -> Result<SeenMessage, Violation> {
         Role::Tool => Some(text_field(fields, "tool_call_id", &format!("{place}.tool_call_id"))?.to_owned()),
         Role::System | Role::User | Role::Assistant => None,
     };
-    let content = fields.get("content").filter(|content| !content.is_null());
+    let content = present(fields, "content");
     if content.is_none() && role == Role::Assistant && calls.is_empty() {
         let text = "an assistant message needs content or tool calls";
         return Err(Violation::new(Rule::NothingSaid, format!("{place}.content"), text));
@@ -117,7 +86,7 @@ fn message(value: &Value, place: &str) -> Result<SeenMessage, Violation> {
         return Err(missing(format!("{place}.content")));
     }
     let text = content.map_or(Ok(String::new()), |content| content_text(content, role, place))?;
-    Ok(SeenMessage { role, text, calls, answers })
+    Ok(SeenMessage { text, calls, answers, ..SeenMessage::new(role, place) })
 }
 
 fn role(name: &str, place: &str) -> Result<Role, Violation> {
@@ -131,9 +100,7 @@ fn role(name: &str, place: &str) -> Result<Role, Violation> {
 }
 
 fn tool_calls(fields: &Object, place: &str) -> Result<Vec<SeenCall>, Violation> {
-    let Some(value) = fields.get("tool_calls").filter(|value| !value.is_null()) else {
-        return Ok(Vec::new());
-    };
+    let Some(value) = present(fields, "tool_calls") else { return Ok(Vec::new()) };
     let place = format!("{place}.tool_calls");
     let list = full_array(value, &place)?;
     list.iter().enumerate().map(|(index, value)| tool_call(value, &format!("{place}[{index}]"))).collect()
@@ -146,7 +113,7 @@ fn tool_call(value: &Value, place: &str) -> Result<SeenCall, Violation> {
     let arguments = fields["function"].get("arguments").and_then(Value::as_str);
     let param = format!("{place}.function.arguments");
     let arguments = arguments.ok_or_else(|| illegal(param, "the arguments must be a string"))?.to_owned();
-    Ok(SeenCall { id, name, arguments })
+    Ok(SeenCall { place: place.to_owned(), id, name, arguments })
 }
 
 fn content_text(content: &Value, role: Role, place: &str) -> Result<String, Violation> {
@@ -175,36 +142,4 @@ fn part_text<'a>(part: &'a Value, role: Role, place: &str) -> Result<&'a str, Vi
             Err(illegal(format!("{place}.type"), text))
         }
     }
-}
-
-fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Object, Violation> {
-    value.as_object().ok_or_else(|| illegal(place, format!("`{place}` must be an object")))
-}
-
-fn full_array<'a>(value: &'a Value, place: &str) -> Result<&'a Vec<Value>, Violation> {
-    let list = value.as_array().ok_or_else(|| illegal(place, format!("`{place}` must be an array")))?;
-    if list.is_empty() {
-        return Err(illegal(place, format!("`{place}` must not be empty")));
-    }
-    Ok(list)
-}
-
-/// A required field that holds a text with at least one character.
-fn text_field<'a>(fields: &'a Object, name: &str, place: &str) -> Result<&'a str, Violation> {
-    let value = fields.get(name).ok_or_else(|| missing(place))?;
-    let text = value.as_str().ok_or_else(|| illegal(place, format!("`{place}` must be a string")))?;
-    if text.is_empty() {
-        return Err(missing(place));
-    }
-    Ok(text)
-}
-
-fn missing(place: impl Into<String>) -> Violation {
-    let place = place.into();
-    let text = format!("the required `{place}` is missing or empty");
-    Violation::new(Rule::Missing, place, text)
-}
-
-fn illegal(place: impl Into<String>, message: impl Into<String>) -> Violation {
-    Violation::new(Rule::IllegalValue, place, message)
 }

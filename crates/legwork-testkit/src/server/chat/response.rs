@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::server::act::{Finish, Usage};
 use crate::server::fault::ProviderError;
-use crate::server::wire::{Answer, Closing, Delivery, Delta, Encoder, Label};
+use crate::server::openai;
+use crate::server::wire::{Delivery, Delta, Encoder, Label, MadeCall, Piece};
 
 /// When every answer says it was made. A fixed time keeps recorded replies equal between runs.
 const CREATED: u64 = 1_700_000_000;
@@ -12,19 +13,18 @@ const CREATED: u64 = 1_700_000_000;
 /// One streamed answer.
 pub(super) struct Stream {
     label: Label,
-    delivery: Delivery,
     role_sent: bool,
 }
 
 impl Stream {
-    pub(super) fn new(label: Label, delivery: Delivery) -> Self {
-        Self { label, delivery, role_sent: false }
+    pub(super) fn new(label: Label) -> Self {
+        Self { label, role_sent: false }
     }
 
     fn event(&self, choices: Value) -> Map<String, Value> {
         let mut event = head(&self.label, "chat.completion.chunk");
         event.insert("choices".to_owned(), choices);
-        if self.delivery == Delivery::StreamWithUsage {
+        if self.label.manner.delivery == Delivery::StreamWithUsage {
             event.insert("usage".to_owned(), Value::Null);
         }
         event
@@ -40,7 +40,7 @@ impl Stream {
 }
 
 impl Encoder for Stream {
-    fn delta(&mut self, delta: Delta<'_>) -> String {
+    fn delta(&mut self, delta: Delta<'_>) -> Vec<String> {
         let delta = match delta {
             Delta::Text(text) => json!({ "content": text }),
             Delta::Reasoning(text) => json!({ "reasoning_content": text }),
@@ -52,16 +52,16 @@ impl Encoder for Stream {
                 json!({ "tool_calls": [{ "index": index, "function": { "arguments": fragment } }] })
             }
         };
-        self.choice(delta, Value::Null)
+        vec![self.choice(delta, Value::Null)]
     }
 
-    fn error(&mut self, error: &ProviderError) -> String {
-        sse(&self::error(error))
+    fn error(&mut self, error: &ProviderError) -> Vec<String> {
+        vec![sse(&openai::error(error))]
     }
 
-    fn close(&mut self, closing: Closing) -> Vec<String> {
-        let mut events = vec![self.choice(json!({}), json!(finish_reason(closing.finish)))];
-        if let (Delivery::StreamWithUsage, Some(counts)) = (self.delivery, closing.usage) {
+    fn close(&mut self, finish: Finish) -> Vec<String> {
+        let mut events = vec![self.choice(json!({}), json!(finish_reason(finish)))];
+        if let (Delivery::StreamWithUsage, Some(counts)) = (self.label.manner.delivery, self.label.usage) {
             let mut event = self.event(json!([]));
             event.insert("usage".to_owned(), usage(counts));
             events.push(sse(&Value::Object(event)));
@@ -71,34 +71,44 @@ impl Encoder for Stream {
     }
 }
 
-pub(super) fn whole(label: &Label, answer: &Answer, closing: Closing) -> Value {
-    let mut message = json!({ "role": "assistant", "content": answer.text, "refusal": null });
-    if !answer.reasoning.is_empty() {
-        message["reasoning_content"] = json!(answer.reasoning);
-    }
-    if !answer.calls.is_empty() {
-        let calls = answer.calls.iter().map(|call| {
-            let function = json!({ "name": call.name, "arguments": call.arguments });
-            json!({ "id": call.id, "type": "function", "function": function })
-        });
-        message["tool_calls"] = calls.collect();
-        if answer.text.is_empty() {
-            message["content"] = Value::Null;
-        }
-    }
-    let finish = finish_reason(closing.finish);
+pub(super) fn whole(label: &Label, pieces: &[Piece], finish: Finish) -> Value {
+    let choices = json!([{
+        "index": 0,
+        "message": message(pieces),
+        "logprobs": null,
+        "finish_reason": finish_reason(finish),
+    }]);
     let mut body = head(label, "chat.completion");
-    let choices = json!([{ "index": 0, "message": message, "logprobs": null, "finish_reason": finish }]);
     body.insert("choices".to_owned(), choices);
-    if let Some(counts) = closing.usage {
+    if let Some(counts) = label.usage {
         body.insert("usage".to_owned(), usage(counts));
     }
     Value::Object(body)
 }
 
-pub(super) fn error(error: &ProviderError) -> Value {
-    let ProviderError { message, kind, code, param } = error;
-    json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
+fn message(pieces: &[Piece]) -> Value {
+    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            Piece::Text(more) => text.push_str(more),
+            Piece::Reasoning(more) => reasoning.push_str(more),
+            Piece::Call(made) => calls.push(call(made)),
+        }
+    }
+    let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { Value::String(text) };
+    let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
+    if !reasoning.is_empty() {
+        message["reasoning_content"] = json!(reasoning);
+    }
+    if !calls.is_empty() {
+        message["tool_calls"] = Value::Array(calls);
+    }
+    message
+}
+
+fn call(made: &MadeCall) -> Value {
+    let function = json!({ "name": made.name, "arguments": made.arguments });
+    json!({ "id": made.id, "type": "function", "function": function })
 }
 
 fn head(label: &Label, object: &str) -> Map<String, Value> {

@@ -111,7 +111,7 @@ fn the_log_keeps_what_each_request_brought() {
 fn a_path_that_nobody_serves_is_not_found() {
     let server = ScriptedServer::start(Scripts::default());
     let mut line = Line::open(&server);
-    line.send(b"GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    line.send(b"GET /v1/nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     assert!(line.read_rest().starts_with(b"HTTP/1.1 404 Not Found"));
-    assert_eq!(server.log().entries()[0].path, "/v1/models");
+    assert_eq!(server.log().entries()[0].path, "/v1/nothing");
 }

@@ -55,8 +55,13 @@ impl Line {
 
     /// Connects and sends a chat request, with these lines added to its head.
     pub(super) fn post(server: &ScriptedServer, body: &Value, lines: &str) -> Self {
+        Self::post_to(server, "/v1/chat/completions", body, lines)
+    }
+
+    /// Connects and posts this body to this path, with these lines added to its head.
+    pub(super) fn post_to(server: &ScriptedServer, path: &str, body: &Value, lines: &str) -> Self {
         let mut line = Self::open(server);
-        line.send(&request(body, lines));
+        line.send(&request_to(path, body, lines));
         line
     }
 
@@ -90,8 +95,12 @@ impl Line {
 }
 
 pub(super) fn request(body: &Value, lines: &str) -> Vec<u8> {
+    request_to("/v1/chat/completions", body, lines)
+}
+
+fn request_to(path: &str, body: &Value, lines: &str) -> Vec<u8> {
     let body = body.to_string();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: legwork.test\r\ncontent-type: application/json";
+    let head = format!("POST {path} HTTP/1.1\r\nhost: legwork.test\r\ncontent-type: application/json");
     format!("{head}\r\ncontent-length: {}\r\n{lines}\r\n{body}", body.len()).into_bytes()
 }
 
@@ -135,6 +144,17 @@ impl Response {
     pub(super) fn events(&self) -> Vec<&str> {
         let events = self.body.split_terminator("\n\n");
         events.map(|event| event.strip_prefix("data: ").expect("an event has data")).collect()
+    }
+
+    /// The parsed data of all server-sent events that have a name, each of which must be the type in its data.
+    pub(super) fn named_events(&self) -> Vec<Value> {
+        let events = self.body.split_terminator("\n\n").map(|event| {
+            let (name, data) = event.split_once('\n').expect("an event has a name and data");
+            let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+            assert_eq!(name.strip_prefix("event: "), data["type"].as_str(), "{event}");
+            data
+        });
+        events.collect()
     }
 
     /// The choice's deltas of all events that have one.

@@ -1,8 +1,10 @@
 //! The server driven over real sockets by a client as small as it can be.
 
+mod anthropic;
 mod choice;
 mod client;
 mod faults;
+mod formats;
 mod gates;
 mod speech;
 mod strict;

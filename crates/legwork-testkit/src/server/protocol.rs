@@ -1,0 +1,43 @@
+//! The wire formats that the server speaks: where each is found, and what a user would configure for it.
+
+use super::anthropic::Messages;
+use super::chat::Chat;
+use super::wire::Wire;
+
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// `POST /v1/chat/completions`, as OpenAI and most local servers speak it.
+    OpenAiChat,
+    /// `POST /v1/messages`, as Anthropic speaks it.
+    Anthropic,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::Anthropic];
+
+    /// The wire format that is spoken at a path without its query.
+    pub(super) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/v1/chat/completions" => Some(Self::OpenAiChat),
+            "/v1/messages" => Some(Self::Anthropic),
+            _ => None,
+        }
+    }
+
+    pub(super) fn wire(self) -> &'static dyn Wire {
+        match self {
+            Self::OpenAiChat => &Chat,
+            Self::Anthropic => &Messages,
+        }
+    }
+
+    /// What stands behind the origin in the base URL that clients of this format are given.
+    pub(super) fn base_path(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "/v1",
+            Self::Anthropic => "",
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Anthropic messages over a real socket.
+
+mod client;
+mod speech;
+mod strict;

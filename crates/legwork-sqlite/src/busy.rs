@@ -6,34 +6,32 @@ use std::hash::BuildHasher;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest wait for one lock; then the answer is `StoreError::Locked`.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
-
 /// The shortest pause between two looks, in microseconds.
 const PAUSE_MIN_US: u64 = 200;
 
 /// The span over which pauses are spread, in microseconds.
 const PAUSE_SPREAD_US: u64 = 1_000;
 
-/// Makes `connection` wait up to [`LOCK_WAIT`] for a lock.
+/// Makes `connection` wait for a lock, at most for `longest`.
 ///
 /// SQLite's own back-off grows to 100 ms, so that a process that writes without a break gives a second one a
 /// hundredth of its turns. Pauses that stay short hit the gap between two groups within milliseconds, and that they
 /// are random keeps two processes from missing each other in step.
-pub(crate) fn install(connection: &mut Connection) -> rusqlite::Result<()> {
-    let mut patience = Patience::new();
+pub(crate) fn install(connection: &mut Connection, longest: Duration) -> rusqlite::Result<()> {
+    let mut patience = Patience::new(longest);
     connection.busy_handler(Some(move |looks| patience.wait(looks)))
 }
 
 /// The waits of one connection.
 pub(crate) struct Patience {
     since: Instant,
+    longest: Duration,
     dice: u64,
 }
 
 impl Patience {
-    pub(crate) fn new() -> Self {
-        Patience { since: Instant::now(), dice: RandomState::new().hash_one(0_u8) | 1 }
+    pub(crate) fn new(longest: Duration) -> Self {
+        Patience { since: Instant::now(), longest, dice: RandomState::new().hash_one(0_u8) | 1 }
     }
 
     /// Waits a little; `false` once the whole wait for this lock is over. `looks` counts the earlier pauses.
@@ -41,10 +39,10 @@ impl Patience {
         if looks == 0 {
             self.since = Instant::now();
         }
-        if self.since.elapsed() >= LOCK_WAIT {
+        if self.since.elapsed() >= self.longest {
             return false;
         }
-        // Deadline: SQLite has no event for a freed lock, so that looking again is the only way; LOCK_WAIT ends it.
+        // Deadline: SQLite has no event for a freed lock, so that looking again is the only way; `longest` ends it.
         thread::park_timeout(Duration::from_micros(PAUSE_MIN_US + self.roll() % PAUSE_SPREAD_US));
         true
     }

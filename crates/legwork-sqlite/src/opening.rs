@@ -5,6 +5,7 @@ use crate::options::StoreOptions;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
+use std::time::Duration;
 
 /// Statements that a connection keeps prepared; more than the adapter has.
 const STATEMENTS_KEPT: usize = 96;
@@ -16,7 +17,7 @@ const CHECKPOINT_PAGES: u32 = 2_000;
 pub(crate) fn writer(path: &Path, options: StoreOptions) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    settle_in(&mut connection)?;
+    settle_in(&mut connection, options.lock_wait)?;
     if let Some(pages) = options.max_pages {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
@@ -24,8 +25,8 @@ pub(crate) fn writer(path: &Path, options: StoreOptions) -> rusqlite::Result<Con
 }
 
 /// Turns a connection whose file was checked into one that stores durably.
-pub(crate) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
-    let mut patience = Patience::new();
+pub(crate) fn make_durable(connection: &Connection, lock_wait: Duration) -> rusqlite::Result<()> {
+    let mut patience = Patience::new(lock_wait);
     let mut looks = 0;
     loop {
         match write_ahead(connection) {
@@ -48,16 +49,16 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Opens a connection that only looks. The writer is open, so the log it reads from exists.
-pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn reader(path: &Path, lock_wait: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    settle_in(&mut connection)?;
+    settle_in(&mut connection, lock_wait)?;
     Ok(connection)
 }
 
 /// What holds for writers and readers.
-fn settle_in(connection: &mut Connection) -> rusqlite::Result<()> {
-    busy::install(connection)?;
+fn settle_in(connection: &mut Connection, lock_wait: Duration) -> rusqlite::Result<()> {
+    busy::install(connection, lock_wait)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     // The bundled SQLite would otherwise compile a statement anew whenever its parameters change, to see whether
     // another plan suits them better; that costs more than the statements themselves.

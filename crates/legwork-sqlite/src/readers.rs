@@ -6,6 +6,7 @@ use legwork_core::ports::StoreError;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Looks that may go on at once; the next one waits for its turn.
@@ -14,14 +15,16 @@ const READERS_MAX: usize = 4;
 /// The pool. Connections are opened when they are first needed.
 pub(crate) struct Readers {
     path: PathBuf,
+    lock_wait: Duration,
     idle: Mutex<Vec<Connection>>,
     turns: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path, lock_wait: Duration) -> Self {
         Readers {
             path: path.to_owned(),
+            lock_wait,
             idle: Mutex::new(Vec::new()),
             turns: Arc::new(Semaphore::new(READERS_MAX)),
         }
@@ -55,7 +58,7 @@ impl Readers {
 
     fn take(&self) -> rusqlite::Result<Connection> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| opening::reader(&self.path), Ok)
+        idle.map_or_else(|| opening::reader(&self.path, self.lock_wait), Ok)
     }
 
     fn give_back(&self, connection: Connection) {

@@ -35,7 +35,7 @@ impl SqliteStore {
         files::prepare(&path)?;
         let connection = ready(&path, options).map_err(|failure| failure.told(&path))?;
         let writer = Writer::start(connection, &path)?;
-        let readers = Arc::new(Readers::new(&path));
+        let readers = Arc::new(Readers::new(&path, options.lock_wait));
         Ok(SqliteStore { path, writer, readers })
     }
 
@@ -84,7 +84,7 @@ impl Drop for SqliteStore {
 fn ready(path: &Path, options: StoreOptions) -> Result<Connection, Failure> {
     let connection = opening::writer(path, options)?;
     schema::check(&connection)?;
-    opening::make_durable(&connection)?;
+    opening::make_durable(&connection, options.lock_wait)?;
     schema::bring_up(&connection, path)?;
     Ok(connection)
 }

@@ -95,7 +95,8 @@ async fn random_actor(pair: &mut Pair) -> (Actor, Fence) {
     let child = pair.dice.pick(&appends::accepted(n).children);
     let stored = pair.reference.delegation(&DelegationId::from_bits(n)).await.expect("memory can be read");
     if let Some(record) = stored.filter(|_| pair.dice.chance(90)) {
-        fence = Fence { owner: record.owner.id, epoch: record.epoch };
+        let off = u64::from(pair.dice.chance(5));
+        fence = Fence { owner: record.owner.id, epoch: Epoch(record.epoch.0 + off) };
     }
     (Actor::Child(child), fence)
 }

@@ -1,0 +1,147 @@
+//! Opening, and what stands in its way.
+
+use crate::accepting::{acceptance, enter, template};
+use crate::place::FilePlace;
+use futures::FutureExt;
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::{Facts, StoreError};
+use legwork_sqlite::{SqliteStore, StoreOptions};
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+fn open(path: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(path, StoreOptions::default())
+}
+
+fn refusal(path: &Path) -> StoreError {
+    open(path).map(drop).expect_err("this store must not open")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("it exists").permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn only_the_user_may_read_the_files() {
+    let place = FilePlace::new();
+    let path = place.path();
+    let store = open(&path).expect("a new place is fine");
+    enter(&store).await;
+    assert_eq!(mode(path.parent().expect("a folder")), 0o700);
+    for file in ["legwork.db", "legwork.db-wal", "legwork.db-shm"] {
+        assert_eq!(mode(&path.with_file_name(file)), 0o600, "{file}");
+    }
+    drop(store);
+
+    // A file that somebody opened up is closed again; a folder that exists already stays as it is.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("ours");
+    fs::set_permissions(path.parent().expect("a folder"), fs::Permissions::from_mode(0o755)).expect("ours");
+    drop(open(&path).expect("it opens again"));
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().expect("a folder")), 0o755);
+}
+
+#[tokio::test]
+async fn looking_creates_nothing() {
+    let place = FilePlace::new();
+    assert!(SqliteStore::open_existing(&place.path()).expect("nothing is wrong").is_none());
+    assert!(!place.path().parent().expect("a folder").exists());
+
+    enter(&open(&place.path()).expect("it opens")).await;
+    let looking = SqliteStore::open_existing(&place.path()).expect("nothing is wrong");
+    assert_eq!(looking.expect("now it exists").owners_of_open().await, Ok(vec![]));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let place = FilePlace::new();
+    let folder = place.path().parent().expect("a folder").to_owned();
+    fs::write(&folder, "a file where the folder should be").expect("ours");
+    let below_a_file = refusal(&place.path());
+    assert!(
+        matches!(&below_a_file, StoreError::ReadOnly(text) if text.contains(folder.to_str().expect("text")))
+    );
+    fs::remove_file(&folder).expect("ours");
+    fs::create_dir_all(place.path()).expect("ours");
+    let is_a_folder = refusal(&place.path());
+    assert!(
+        matches!(&is_a_folder, StoreError::ReadOnly(text) if text.contains("legwork.db")),
+        "{is_a_folder}"
+    );
+}
+
+#[test]
+fn k35_a_damaged_or_foreign_file_is_refused_and_left_alone() {
+    let place = FilePlace::new();
+    fs::create_dir_all(place.path().parent().expect("a folder")).expect("ours");
+    fs::write(place.path(), "this is not a database, it is a letter to my aunt\n".repeat(200)).expect("ours");
+    let letter = fs::read(place.path()).expect("ours");
+    let damaged = refusal(&place.path());
+    assert!(matches!(damaged, StoreError::Corrupt(_)), "{damaged}");
+    assert_eq!(fs::read(place.path()).expect("ours"), letter);
+
+    fs::remove_file(place.path()).expect("ours");
+    let foreign = Connection::open(place.path()).expect("SQLite works");
+    foreign.execute_batch("CREATE TABLE recipes (name TEXT)").expect("SQLite works");
+    drop(foreign);
+    let foreign = refusal(&place.path());
+    assert!(matches!(&foreign, StoreError::Corrupt(text) if text.contains("another program")), "{foreign}");
+}
+
+#[tokio::test]
+async fn k35_damage_in_the_middle_of_the_file_is_told() {
+    let place = FilePlace::new();
+    let store = open(&place.path()).expect("it opens");
+    enter(&store).await;
+    let template = template().await;
+    let appends = (1..=50).map(|n| acceptance(&template, n, &"long goal ".repeat(300))).collect();
+    store.append(appends).await.expect("the store works");
+    drop(store);
+    let mut bytes = fs::read(place.path()).expect("ours");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0xa5);
+    fs::write(place.path(), bytes).expect("ours");
+
+    let store = open(&place.path()).expect("its head is whole");
+    let told = match store.health().await {
+        Ok(health) => !health.problems.is_empty(),
+        Err(error) => matches!(error, StoreError::Corrupt(_)),
+    };
+    assert!(told);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_not_given_back_ends_the_wait_and_only_that_write() {
+    let place = FilePlace::new();
+    let options = StoreOptions { lock_wait: Duration::from_millis(20), ..StoreOptions::default() };
+    let store = SqliteStore::open(&place.path(), options).expect("it opens");
+    enter(&store).await;
+    let template = template().await;
+    let other = Connection::open(place.path()).expect("SQLite works");
+    other.execute_batch("BEGIN IMMEDIATE").expect("the lock is free");
+
+    let locked = store.append(vec![acceptance(&template, 1, "goal")]).await;
+    assert!(matches!(locked, Err(StoreError::Locked(_))), "{locked:?}");
+    assert_eq!(store.delegation(&DelegationId::from_bits(1)).await, Ok(None), "readers are not in its way");
+    other.execute_batch("ROLLBACK").expect("it is ours");
+    assert_eq!(store.append(vec![acceptance(&template, 1, "goal")]).await, Ok(vec![Ok(())]));
+}
+
+#[tokio::test]
+async fn what_was_handed_over_is_stored_although_nobody_waits() {
+    let place = FilePlace::new();
+    let template = template().await;
+    let store = open(&place.path()).expect("it opens");
+    enter(&store).await;
+    for n in 1..=100 {
+        // Polled once, so that the command waits in the writer's queue, and dropped then.
+        assert!(store.append(vec![acceptance(&template, n, "goal")]).now_or_never().is_none());
+    }
+    drop(store);
+    assert!(!place.path().with_file_name("legwork.db-wal").exists(), "the log was moved into the database");
+    let store = open(&place.path()).expect("it opens again");
+    assert_eq!(store.health().await.map(|health| (health.open, health.problems)), Ok((100, vec![])));
+}

@@ -1,0 +1,109 @@
+//! Several processes on one file.
+
+use crate::accepting::{acceptance, enter, template};
+use crate::place::FilePlace;
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::Facts;
+use legwork_sqlite::{SqliteStore, StoreOptions};
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+/// The file and the first id of the child processes below.
+const SHARED_FILE: &str = "LEGWORK_TEST_SHARED_FILE";
+const FIRST_ID: &str = "LEGWORK_TEST_FIRST_ID";
+
+/// Appends of one writer.
+const APPENDS: u32 = 200;
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, StoreOptions::default()).expect("the store opens")
+}
+
+/// Appends one after the other and tells each that was answered.
+async fn write(path: &Path, first: u32, count: u32) {
+    let store = open(path);
+    enter(&store).await;
+    let template = template().await;
+    for n in first..first + count {
+        let answer = store.append(vec![acceptance(&template, n, "goal")]).await;
+        assert_eq!(answer, Ok(vec![Ok(())]), "{n}");
+        println!("stored {n}");
+    }
+}
+
+fn write_blocking(path: &Path, first: u32) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
+    runtime.block_on(write(path, first, APPENDS));
+}
+
+#[tokio::test]
+async fn two_stores_in_one_process_write_one_file() {
+    let place = FilePlace::new();
+    thread::scope(|scope| {
+        for first in [1000, 2000] {
+            let path = place.path();
+            scope.spawn(move || write_blocking(&path, first));
+        }
+    });
+    let health = open(&place.path()).health().await.expect("readable");
+    assert_eq!((health.open, health.problems), (u64::from(2 * APPENDS), vec![]));
+}
+
+/// Runs in a process of its own.
+#[tokio::test]
+#[ignore = "the body of other tests"]
+async fn body_write_a_shared_file() {
+    let path = PathBuf::from(env::var_os(SHARED_FILE).expect("the parent names the file"));
+    let first = env::var(FIRST_ID).expect("the parent names the id").parse().expect("a number");
+    let count = if first == FOREVER { u32::MAX - FOREVER } else { APPENDS };
+    write(&path, first, count).await;
+}
+
+/// The first id of a writer that goes on until it is killed.
+const FOREVER: u32 = 1_000_000;
+
+fn spawn_writer(path: &Path, first: u32) -> Child {
+    let mut command = Command::new(env::current_exe().expect("a test has a file"));
+    command.args(["--ignored", "--exact", "--nocapture", "processes::body_write_a_shared_file"]);
+    command.env(SHARED_FILE, path).env(FIRST_ID, first.to_string()).stdout(Stdio::piped());
+    command.spawn().expect("the process starts")
+}
+
+#[tokio::test]
+async fn two_processes_create_and_write_one_file() {
+    let place = FilePlace::new();
+    let writers = [1000, 2000].map(|first| spawn_writer(&place.path(), first));
+    for writer in writers {
+        let output = writer.wait_with_output().expect("it is our child");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let health = open(&place.path()).health().await.expect("readable");
+    assert_eq!((health.open, health.problems), (u64::from(2 * APPENDS), vec![]));
+}
+
+#[tokio::test]
+async fn inv_02_kill_9_loses_nothing_that_was_answered() {
+    let place = FilePlace::new();
+    for round in 1..=3u32 {
+        let mut writer = spawn_writer(&place.path(), FOREVER);
+        let lines = BufReader::new(writer.stdout.take().expect("it is piped")).lines();
+        let told = lines
+            .map(|line| line.expect("text"))
+            .filter_map(|line| line.split("stored ").nth(1).map(str::to_owned));
+        let last = told.take(50 * round as usize).last().expect("it wrote");
+        writer.kill().expect("it is our child");
+        writer.wait().expect("it is our child");
+
+        let store = open(&place.path());
+        let last: u32 = last.trim().parse().expect("a number");
+        for n in FOREVER..=last {
+            assert!(store.delegation(&DelegationId::from_bits(n)).await.expect("readable").is_some(), "{n}");
+        }
+        assert_eq!(store.health().await.map(|health| health.problems), Ok(vec![]));
+        drop(store);
+        std::fs::remove_dir_all(place.path().parent().expect("a folder")).expect("ours");
+    }
+}

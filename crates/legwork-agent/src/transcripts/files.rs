@@ -13,19 +13,19 @@ use legwork_core::ports::{Heading, TranscriptError, Transcripts};
 use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the end of the program may wait for the disk.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// Writes transcripts below a folder. Dropping it writes what is left, for at most two seconds.
+/// Writes transcripts below a folder. Dropping it closes it.
 pub struct FileTranscripts {
     root: PathBuf,
     queue: Arc<Queue>,
-    /// Emptied only while it is dropped.
-    thread: Option<JoinHandle<()>>,
+    /// The thread that writes; emptied when it is closed.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl FileTranscripts {
@@ -37,8 +37,23 @@ impl FileTranscripts {
         let queue = Arc::new(Queue::default());
         let hears = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("transcripts".to_owned());
-        let thread = Some(thread.spawn(move || writer::run(&hears))?);
+        let thread = Mutex::new(Some(thread.spawn(move || writer::run(&hears))?));
         Ok(FileTranscripts { root, queue, thread })
+    }
+
+    /// Writes what is left, for at most two seconds, and says whether all of it was. What is told afterwards is lost.
+    ///
+    /// It blocks. Dropping does the same, but whoever ends a program cannot know who else still holds this.
+    pub fn close(&self) -> bool {
+        let written = self.queue.close(CLOSE_WAIT);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if !written {
+            // A disk that hangs must not keep the program; the thread ends with it.
+            tracing::warn!("the last lines of transcripts could not be written in time");
+        } else if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("BUG: the thread that writes transcripts panicked");
+        }
+        written
     }
 }
 
@@ -69,12 +84,7 @@ impl Transcripts for FileTranscripts {
 
 impl Drop for FileTranscripts {
     fn drop(&mut self) {
-        if !self.queue.close(CLOSE_WAIT) {
-            // A disk that hangs must not keep the program; the thread ends with it.
-            tracing::warn!("the last lines of transcripts could not be written in time");
-        } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("BUG: the thread that writes transcripts panicked");
-        }
+        self.close();
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Queue {
 struct Inside {
     waiting: Vec<Told>,
     bytes: usize,
+    /// Something is waiting that readers are waiting for.
+    urgent: bool,
     /// Nothing more will come.
     closed: bool,
     /// The writer has written everything and is gone.
@@ -51,9 +53,10 @@ impl Queue {
             return;
         }
         let was_empty = inside.waiting.is_empty();
+        inside.urgent |= told.is_urgent();
         inside.waiting.push(told);
         inside.bytes += bytes;
-        if was_empty || inside.bytes > BYTES_MAX / 2 {
+        if was_empty || !inside.may_gather() {
             self.came.notify_one();
         }
     }
@@ -67,11 +70,11 @@ impl Queue {
         if inside.waiting.is_empty() {
             return if inside.closed { None } else { Some(Vec::new()) };
         }
-        let gathering = |inside: &mut Inside| inside.bytes <= BYTES_MAX / 2 && !inside.closed;
         // Deadline: readers see what was told within this time.
-        let gathered = self.came.wait_timeout_while(inside, GATHER, gathering);
+        let gathered = self.came.wait_timeout_while(inside, GATHER, |inside| inside.may_gather());
         let (mut inside, _) = gathered.unwrap_or_else(PoisonError::into_inner);
         inside.bytes = 0;
+        inside.urgent = false;
         self.room.notify_all();
         Some(std::mem::take(&mut inside.waiting))
     }
@@ -94,5 +97,12 @@ impl Queue {
     /// A teller that panicked has left the queue whole: each change is made in one go.
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inside {
+    /// Whether what is waiting may wait for more.
+    fn may_gather(&self) -> bool {
+        self.bytes <= BYTES_MAX / 2 && !self.urgent && !self.closed
     }
 }

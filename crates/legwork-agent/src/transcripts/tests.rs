@@ -198,6 +198,20 @@ fn k43_many_children_at_once_keep_whole_lines_in_order() {
 }
 
 #[test]
+fn inv_29_closing_writes_everything_also_while_somebody_holds_the_port() {
+    let (folder, transcripts, paths) = started(1);
+    let transcripts = Arc::new(transcripts);
+    let holder = Arc::clone(&transcripts);
+    transcripts.finish(&heading(0).child, AT, Outcome::Succeeded, None);
+    assert!(transcripts.close());
+    assert_eq!(told(&paths[0]).last().map(String::as_str), Some("final    | completed (completed)"));
+    assert_eq!(manifest(folder.path())["tasks"][0]["status"], "completed");
+    tool(&holder, &heading(0).child, "too late");
+    assert!(holder.close(), "closing twice is no harm");
+    assert_eq!(told(&paths[0]).len(), 2);
+}
+
+#[test]
 fn live_06_a_disk_that_fails_costs_lines_and_nothing_else() {
     let (folder, transcripts, paths) = started(2);
     fs::remove_dir_all(folder.path().join("live/deleg_00000abc")).expect("it was made at once");

@@ -30,6 +30,14 @@ pub(super) enum Told {
 }
 
 impl Told {
+    /// An end is written at once: whoever follows a transcript waits for it, and the program may be about to end.
+    pub(super) fn is_urgent(&self) -> bool {
+        match self {
+            Told::Ended { .. } => true,
+            Told::Created { .. } | Told::Event { .. } => false,
+        }
+    }
+
     /// Bytes that it holds while it waits.
     pub(super) fn weight(&self) -> usize {
         match self {

@@ -3,7 +3,6 @@
 //! A file is made new and never through a link; it is opened again by its path when its turn comes.
 
 use super::child::Transcript;
-use crate::spill::create_new;
 use nix::fcntl::OFlag;
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -27,11 +26,8 @@ impl Logs {
         if let Some(file) = self.open.get_mut(&transcript.path) {
             return file.write_all(lines);
         }
-        if !transcript.made {
-            create_new(&transcript.path)?;
-            transcript.made = true;
-        }
-        let mut file = open(&transcript.path)?;
+        let mut file = open(transcript)?;
+        transcript.made = true;
         let result = file.write_all(lines);
         self.keep(transcript.path.clone(), file);
         result
@@ -55,6 +51,9 @@ impl Logs {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
+/// The first time the file must not be there, nor a link in its place; later it must.
+fn open(transcript: &Transcript) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create_new(!transcript.made).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
+    options.open(&transcript.path)
 }

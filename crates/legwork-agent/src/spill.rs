@@ -61,3 +61,41 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
 pub(crate) fn random() -> io::Result<u32> {
     getrandom::u32().map_err(|error| io::Error::other(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use legwork_core::ids::ChildId;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().expect("it is there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn inv_26_an_output_is_for_its_user_alone_and_never_replaces_anything() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("state/spill");
+        let place = SpillPlace::new(&folder, &Actor::Child(ChildId::from_bits(2, 1)), "terminal");
+        let (first, _) = place.create().expect("a file");
+        let (second, _) = place.create().expect("a file");
+        assert_ne!(first, second);
+        assert!(
+            first.display().to_string().contains("/spill/sa-2-00000001-terminal-"),
+            "{}",
+            first.display()
+        );
+        assert_eq!((mode(&first), mode(&folder)), (0o600, 0o700));
+    }
+
+    #[test]
+    fn a_link_in_the_way_is_not_followed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (link, target) = (root.path().join("link"), root.path().join("target"));
+        symlink(&target, &link).expect("a link");
+        assert_eq!(create_new(&link).expect_err("a dangling link").kind(), io::ErrorKind::AlreadyExists);
+        std::fs::create_dir(&target).expect("a folder");
+        assert_eq!(make_folder(&link).expect_err("a link to a folder").kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(target.read_dir().expect("the folder").count(), 0);
+    }
+}

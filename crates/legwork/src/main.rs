@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use legwork_agent::process;
 use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command};
@@ -54,7 +55,12 @@ fn perform(cli: Cli) -> Result<Exit, CliError> {
     let invocation = Invocation::new(cli.common)?;
     let runtime = runtime(&cli.command)?;
     let exit = runtime.block_on(carry_out(&invocation, cli.command));
+    // A program that leaves at once has dropped nothing yet; in every other case nothing is left to find.
+    process::kill_all();
     runtime.shutdown_timeout(LAST_WAIT);
+    for leftover in process::sweep_all() {
+        tracing::info!(?leftover, "a process that its command left behind was ended");
+    }
     exit
 }
 

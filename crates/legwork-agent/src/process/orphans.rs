@@ -17,18 +17,20 @@ use std::time::{Duration, Instant};
 /// How long a sweep waits for what it has killed.
 const SWEEP_WAIT: Duration = Duration::from_millis(200);
 
-/// The processes that this program started itself and whose owners will reap them. Children belong to the whole
+/// The processes that this program started itself and whose owners will reap them, and those that it was born with. Children belong to the whole
 /// operating-system process, so there is one set for it.
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// Lets this process adopt the orphans of its commands. To be called once, when the program starts; without it a
-/// process that left its group is found by nobody until recovery looks for its mark.
+/// process that left its group is found by nobody until recovery looks for its mark. Children that are there already
+/// were started by whatever became this program, such as a shell that replaced itself with it: they stay untouched.
 ///
 /// # Errors
 /// What the system said. On systems without subreapers it does nothing.
 pub fn adopt_orphans() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
+    own().extend(table::children());
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The SQLite store keeps the promises of the port.
 
+#[path = "file/place.rs"]
 mod place;
 
 use legwork_testkit::store_suite::compare;

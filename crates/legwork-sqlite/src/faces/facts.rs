@@ -1,4 +1,4 @@
-//! The face `Facts`.
+//! The face `Facts`: turns each call into a command or a look. The statements are in `sql/`.
 
 use crate::SqliteStore;
 use crate::encoding::to_json;

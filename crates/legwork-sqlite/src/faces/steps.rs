@@ -1,4 +1,4 @@
-//! The face `Steps`.
+//! The face `Steps`: turns each call into a command or a look. The statements are in `sql/`.
 
 use crate::SqliteStore;
 use crate::sql::journal;

@@ -2,21 +2,23 @@
 
 use crate::failure::{self, Failure};
 use crate::files;
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
-/// Copies the database to its backup file for `version`. The copy is whole or an error is told.
-pub(crate) fn keep(connection: &Connection, path: &Path, version: u32) -> Result<(), Failure> {
+/// Copies the database to its backup file for `version`. The copy is whole or an error is told. The caller holds the
+/// write lock, so that nothing changes meanwhile; a connection that writes cannot be copied from, so that the copy
+/// is made through one of its own.
+pub(crate) fn keep(path: &Path, version: u32) -> Result<(), Failure> {
     let target = files::backup_path(path, version);
     files::prepare_backup(&target)?;
-    copy(connection, &target).map_err(|error| Failure::Refused(failure::of_sqlite(&error, &target)))
+    let source = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    copy(&source, &target).map_err(|error| Failure::Refused(failure::of_sqlite(&error, &target)))
 }
 
-fn copy(connection: &Connection, target: &Path) -> rusqlite::Result<()> {
+fn copy(source: &Connection, target: &Path) -> rusqlite::Result<()> {
     let mut copy = Connection::open(target)?;
-    let backup = Backup::new(connection, &mut copy)?;
-    // All pages in one step: the source cannot change in between, since its write lock is ours.
+    let backup = Backup::new(source, &mut copy)?;
     match backup.step(-1)? {
         StepResult::Done => Ok(()),
         StepResult::More | StepResult::Busy | StepResult::Locked | _ => {

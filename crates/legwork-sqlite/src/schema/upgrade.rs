@@ -72,7 +72,7 @@ fn apply_locked(connection: &Connection, path: &Path, (from, step): (u32, &str))
         return Ok(());
     }
     if from > 0 {
-        backup::keep(connection, path, from)?;
+        backup::keep(path, from)?;
     }
     connection.execute_batch(step)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -83,3 +83,7 @@ fn apply_locked(connection: &Connection, path: &Path, (from, step): (u32, &str))
 fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
+
+#[cfg(test)]
+#[path = "upgrade_tests.rs"]
+mod tests;

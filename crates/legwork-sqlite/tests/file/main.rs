@@ -1,9 +1,9 @@
 //! What only a store in a file can get wrong: the file itself, other processes, a full disk, old versions.
 
 mod accepting;
+mod creating;
 mod full;
 mod opening;
-#[path = "../place/mod.rs"]
 mod place;
 mod processes;
 mod versions;

@@ -10,6 +10,7 @@ use legwork_core::step::{Action, Actor, Fence, Product, StepChange, StepState};
 use legwork_core::time::Timestamp;
 use legwork_sqlite::{SqliteStore, StoreOptions};
 use rusqlite::Connection;
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -117,10 +118,15 @@ fn journal() -> WriteSteps {
     }
 }
 
-/// Writes the fixture of the present version. Run it once for a new version, never again after that was released.
+/// Writes the fixture of the present version when this variable is set: once for a new version, and never again after
+/// that was released.
+const MAKE_FIXTURE: &str = "LEGWORK_TEST_MAKE_FIXTURE";
+
 #[tokio::test]
-#[ignore = "makes a file of the repository"]
-async fn make_the_fixture() {
+async fn the_fixture_can_be_made() {
+    if env::var_os(MAKE_FIXTURE).is_none() {
+        return;
+    }
     let place = FilePlace::new();
     let store = open(&place.path());
     enter(&store).await;
@@ -130,7 +136,7 @@ async fn make_the_fixture() {
         id: session.clone(),
         name: Some("first".to_owned()),
         kind: "chat".to_owned(),
-        folder: "/work".to_owned(),
+        folder: "/project/1".to_owned(),
         at: Timestamp(1),
     };
     store.create_session(new).await.expect("created");

@@ -59,9 +59,10 @@ impl State {
             let delivery = self.deliveries().find(|delivery| holds(&delivery.state, claim));
             let delivery = delivery.ok_or_else(|| not_current(claim))?;
             let (event, reason) = match end {
-                End::Acknowledge => {
-                    (DeliveryEvent::Acked(claim.clone()), "the taker has stored it or written it out".to_owned())
-                }
+                End::Acknowledge => (
+                    DeliveryEvent::Acked(claim.clone()),
+                    "the taker has stored it or written it out".to_owned(),
+                ),
                 End::Release(reason) => {
                     (DeliveryEvent::Released(claim.clone()), format!("given back: {reason}"))
                 }

@@ -1,4 +1,4 @@
-//! The face `Conversations`.
+//! The face `Conversations`: sessions and their histories, kept for as long as the process lives.
 
 use super::claims::End;
 use super::state::{Session, State};

@@ -1,4 +1,4 @@
-//! The face `Steps`.
+//! The face `Steps`: a journal is a list, changed on a copy that replaces it when every change fitted.
 
 use super::claims::End;
 use super::state::State;

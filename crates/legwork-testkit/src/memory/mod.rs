@@ -8,5 +8,6 @@ mod facts;
 mod journal;
 mod state;
 mod store;
+mod whole;
 
 pub use store::MemoryStore;

@@ -32,7 +32,7 @@ pub(super) fn session(n: u32) -> NewSession {
         id: session_id(n),
         name: n.is_multiple_of(2).then(|| format!("session {n}")),
         kind: "chat".to_owned(),
-        folder: format!("/work/{}", n % 2),
+        folder: format!("/project/{}", n % 2),
         at: Timestamp(i64::from(n)),
     }
 }
@@ -91,7 +91,7 @@ fn unit(delegation: &DelegationId, (k, count): (usize, usize), indexes: &[usize]
 
 fn setting() -> Setting {
     Setting {
-        folder: "/work/0".to_owned(),
+        folder: "/project/0".to_owned(),
         route: Route {
             model: "scripted/model".to_owned(),
             base_url: None,

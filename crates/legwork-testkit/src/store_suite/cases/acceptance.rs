@@ -1,4 +1,4 @@
-//! Accepting delegations.
+//! Accepting delegations: durable, once for each call, under ids of their own, in a sound shape.
 
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};

@@ -104,6 +104,6 @@ pub async fn sessions_are_listed_newest_first(place: &dyn Place) {
     };
     let expected = |numbers: &[u32]| Ok(numbers.iter().map(|n| sample::session_id(*n)).collect::<Vec<_>>());
     assert_eq!(ids(store.sessions(None).await), expected(&[3, 4, 1, 5]));
-    assert_eq!(ids(store.sessions(Some("/work/1")).await), expected(&[3, 1, 5]));
-    assert_eq!(ids(store.sessions(Some("/work")).await), expected(&[]));
+    assert_eq!(ids(store.sessions(Some("/project/1")).await), expected(&[3, 1, 5]));
+    assert_eq!(ids(store.sessions(Some("/project")).await), expected(&[]));
 }

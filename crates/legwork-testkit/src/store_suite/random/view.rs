@@ -23,7 +23,7 @@ pub(super) async fn compare_everything(pair: &Pair) {
         let id = sample::owner_id(n);
         pair.both(&id, |store| store.groups_of(&id)).await;
     }
-    pair.both(&"sessions", |store| store.sessions(Some("/work/1"))).await;
+    pair.both(&"sessions", |store| store.sessions(Some("/project/1"))).await;
     pair.both(&"open", |store| store.delegations(Filter::Open)).await;
     pair.both(&"recent", |store| store.delegations(Filter::Recent(4))).await;
     pair.both(&"owners", |store| store.owners_of_open()).await;

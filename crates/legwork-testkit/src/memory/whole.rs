@@ -1,0 +1,82 @@
+//! Answers that look at the whole store.
+
+use super::state::State;
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::{DelegationId, Epoch, OwnerId};
+use legwork_core::ports::{Found, StoreError, StoreHealth};
+use legwork_core::step::Actor;
+use legwork_core::time::Timestamp;
+
+/// A unit is left out when its delegation is found too.
+pub(super) fn find(state: &State, fits: impl Fn(&str) -> bool) -> Vec<Found> {
+    let (mut delegations, mut units, mut children) = (Vec::new(), Vec::new(), Vec::new());
+    for delegation in &state.delegations {
+        let accepted = &delegation.record.accepted;
+        let id = &accepted.delegation;
+        if fits(id.as_str()) {
+            delegations.push(id.clone());
+        } else {
+            let found = accepted.units.iter().filter(|unit| fits(unit.id.as_str()));
+            units.extend(found.map(|unit| (unit.id.clone(), id.clone())));
+        }
+        let found = accepted.children.iter().filter(|child| fits(child.as_str()));
+        children.extend(found.map(|child| (child.clone(), id.clone())));
+    }
+    let ids = state.sessions.iter().map(|session| &session.record.session.id);
+    let mut sessions: Vec<_> = ids.filter(|id| fits(id.as_str())).cloned().collect();
+    delegations.sort();
+    units.sort();
+    children.sort();
+    sessions.sort();
+    let delegations = delegations.into_iter().map(Found::Delegation);
+    let units = units.into_iter().map(|(unit, delegation)| Found::Unit(delegation, unit));
+    let children = children.into_iter().map(|(child, delegation)| Found::Child(delegation, child));
+    delegations.chain(units).chain(children).chain(sessions.into_iter().map(Found::Session)).collect()
+}
+
+pub(super) fn take_over(
+    state: &mut State,
+    from: &OwnerId,
+    to: &OwnerId,
+) -> Result<Vec<(DelegationId, Epoch)>, StoreError> {
+    let heir = state.owners.get(to).cloned();
+    let heir = heir.ok_or_else(|| StoreError::Fenced(format!("{to} never entered this store")))?;
+    let records = state.delegations.iter_mut().map(|delegation| &mut delegation.record);
+    let taken = records.filter(|record| record.owner.id == *from && !record.is_settled()).map(|record| {
+        record.owner = heir.clone();
+        record.epoch = Epoch(record.epoch.0 + 1);
+        (record.accepted.delegation.clone(), record.epoch)
+    });
+    Ok(taken.collect())
+}
+
+pub(super) fn prune(state: &mut State, before: Timestamp) -> usize {
+    let count = state.delegations.len();
+    let mut gone = Vec::new();
+    state.delegations.retain(|delegation| {
+        let is_old = delegation.settled_at.is_some_and(|at| at < before);
+        let is_told = delegation.record.deliveries.iter().all(|delivery| delivery.state.is_final());
+        if is_old && is_told {
+            gone.extend(delegation.record.accepted.children.iter().cloned().map(Actor::Child));
+        }
+        !(is_old && is_told)
+    });
+    state.journals.retain(|actor, _| !gone.contains(actor));
+    state.requests.retain(|_, (request, _)| request.at >= before);
+    count - state.delegations.len()
+}
+
+pub(super) fn health(state: &State) -> StoreHealth {
+    let records = || state.delegations.iter().map(|delegation| &delegation.record);
+    let deliveries = records().flat_map(|record| &record.deliveries);
+    let undelivered = deliveries
+        .filter(|delivery| matches!(delivery.state, DeliveryState::Ready { .. } | DeliveryState::Parked(_)));
+    StoreHealth {
+        location: "memory".to_owned(),
+        version: 0,
+        problems: Vec::new(),
+        open: records().filter(|record| !record.is_settled()).count() as u64,
+        undelivered: undelivered.count() as u64,
+        bytes: 0,
+    }
+}

@@ -6,6 +6,7 @@
 mod ask;
 mod call;
 mod tally;
+mod trace;
 mod way;
 
 use crate::journal::{Journal, Next, Outputs};
@@ -19,13 +20,16 @@ use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::ports::{Pending, StopNotice};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use std::sync::Arc;
 use std::time::Duration;
 use tally::Tally;
 use way::Way;
 
 pub(crate) use call::kind;
+
+/// What a reader of the transcript is told about a reply that the provider cut off.
+const CUT_NOTE: &str = "the reply reached the provider's limit of output tokens and was cut off";
 
 /// What one run may take, apart from its allowance of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,12 +185,15 @@ impl Turn<'_> {
 
     /// Stores a reply, and only then tells of it.
     async fn accept(&mut self, reply: Reply, next: Next) -> Result<(), Way> {
-        let Reply { usage, cost, .. } = reply;
+        let Reply { usage, cost, finish, .. } = reply;
         let message = Arc::new(reply.message.clone());
         self.tally.replied(&reply);
         self.journal.replied(reply, next).await?;
         self.messages.push(message);
         self.agent.site.line.tell(LineEvent::Replied { usage, cost });
+        if finish == Finish::Length {
+            self.agent.site.line.tell(LineEvent::Note(CUT_NOTE.to_owned()));
+        }
         Ok(())
     }
 
@@ -199,13 +206,15 @@ impl Turn<'_> {
     }
 
     fn report(self, end: Result<(), Way>) -> Report {
-        let answer = self.tally.last_text(&self.messages);
+        let answer = match &end {
+            Ok(()) => self.tally.answer(&self.messages),
+            Err(_) => self.tally.last_text(&self.messages),
+        };
         let last = self.messages.last().map(|message| message.plain_text()).unwrap_or_default();
         let (ending, error) = match &end {
-            Ok(()) if tally::is_blank(&last) => (
-                Ending::Failed(FailureKind::EmptyAnswer),
-                Some("the model ended with a blank answer".to_owned()),
-            ),
+            Ok(()) if tally::is_blank(&last) => {
+                (Ending::Failed(FailureKind::EmptyAnswer), Some(self.tally.why_blank()))
+            }
             Ok(()) => (Ending::Answered, None),
             Err(way) => (way.ending(), way.error(self.agent)),
         };

@@ -3,7 +3,7 @@
 #[path = "models_support/asking.rs"]
 mod models_support;
 
-use legwork_agent::models::{Model, OpenAiChat, Proxies, SharedHttp};
+use legwork_agent::models::{Model, Proxies, RemoteModel, SharedHttp};
 use models_support::{ask, options, request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -97,8 +97,8 @@ async fn read_request(stream: &mut TcpStream) -> bool {
     }
 }
 
-fn route(counter: &Counter, http: &SharedHttp) -> OpenAiChat {
-    OpenAiChat::new(options(&counter.base_url), http).expect("a route")
+fn route(counter: &Counter, http: &SharedHttp) -> RemoteModel {
+    RemoteModel::new(options(&counter.base_url), http).expect("a route")
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn other_addresses_are_asked_through_the_proxy() {
     let proxies =
         Proxies { http: Some(proxy.base_url.trim_end_matches("/v1").to_owned()), ..Proxies::default() };
     let model =
-        OpenAiChat::new(options("http://model.invalid/v1"), &SharedHttp::new(proxies)).expect("a route");
+        RemoteModel::new(options("http://model.invalid/v1"), &SharedHttp::new(proxies)).expect("a route");
     let reply = ask(&model, request("hi")).await.1.expect("a reply");
     assert_eq!(reply.message.plain_text(), "ok");
     assert_eq!(model.facts().window, None);

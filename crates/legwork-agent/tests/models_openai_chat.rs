@@ -6,6 +6,7 @@ mod models_support;
 use legwork_agent::models::{Model, ReplyPart};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::report::Cost;
+use legwork_core::step;
 use legwork_testkit::server::{
     Call, Finish, Script, ScriptedServer, Scripts, Usage, call, calls, gate, reason, say,
 };
@@ -71,7 +72,7 @@ async fn reasoning_streams_is_kept_and_goes_back() {
         .iter()
         .filter_map(|part| match part {
             ReplyPart::Thinking(text) => Some(text.as_str()),
-            ReplyPart::Text(_) | ReplyPart::Done(_) => None,
+            ReplyPart::Text(_) | ReplyPart::Moved | ReplyPart::Done(_) => None,
         })
         .collect();
     assert_eq!(thought, "I should look.");
@@ -154,11 +155,24 @@ async fn k24_half_a_character_does_not_cost_the_reply() {
 }
 
 #[tokio::test]
-async fn a_reply_that_the_output_limit_cut_is_marked() {
-    let server = server(Script::new().step(say("half a sen").finish(Finish::Length)));
-    let reply = ask(&model_at(&server), request("hi")).await.1.expect("a reply");
-    let text = reply.message.plain_text();
-    assert!(text.starts_with("half a sen\n\n[cut off"), "{text}");
+async fn a_reply_says_why_it_ended() {
+    let cases = [
+        (say("half a sen").finish(Finish::Length), step::Finish::Length),
+        (say("whole"), step::Finish::Stop),
+        (call("read_file", json!({"path": "a"})), step::Finish::ToolUse),
+    ];
+    for (reply, finish) in cases {
+        let server = server(Script::new().step(reply));
+        assert_eq!(ask(&model_at(&server), request("hi")).await.1.expect("a reply").finish, finish);
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_are_being_written_are_a_sign_of_life() {
+    let server = server(Script::new().step(call("read_file", json!({"path": "a".repeat(500)}))));
+    let parts = ask(&model_at(&server), request("hi")).await.0;
+    let moved = parts.iter().filter(|part| **part == ReplyPart::Moved).count();
+    assert!(moved > 1, "{parts:?}");
 }
 
 #[tokio::test]

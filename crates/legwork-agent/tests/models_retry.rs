@@ -8,7 +8,7 @@ use legwork_agent::models::{
 };
 use legwork_core::message::{Author, Message};
 use legwork_core::report::{Cost, FailureReason, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,7 +65,8 @@ fn asked_to_wait(seconds: u64) -> Vec<Part> {
 
 fn good() -> Vec<Part> {
     let message = Message::text(Author::Assistant, "ok");
-    let reply = Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None };
+    let reply =
+        Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None, finish: Finish::Stop };
     vec![Ok(ReplyPart::Text("ok".into())), Ok(ReplyPart::Done(Box::new(reply)))]
 }
 
@@ -85,7 +86,7 @@ fn retries(heard: &[Result<Heard, ModelError>]) -> Vec<&Retrying> {
         .filter(|heard| retry(heard))
         .map(|heard| match heard {
             Ok(Heard::Retrying(retrying)) => retrying,
-            Ok(Heard::Text(_) | Heard::Thinking(_) | Heard::Done(_)) | Err(_) => {
+            Ok(Heard::Text(_) | Heard::Thinking(_) | Heard::Moved | Heard::Done(_)) | Err(_) => {
                 unreachable!("it was filtered")
             }
         })
@@ -175,6 +176,16 @@ async fn k28_nothing_is_said_twice_a_failure_after_the_first_word_is_final() {
         assert_eq!(heard[1], Err(cut));
         assert_eq!(model.count(), 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_nobody_has_seen_may_be_asked_for_again() {
+    let cut = error(FailureReason::Network, true);
+    let model = Attempts::new([vec![Ok(ReplyPart::Moved), Err(cut.clone())], good()]);
+    let heard = heard(&model).await;
+    assert_eq!(heard[0], Ok(Heard::Moved));
+    assert_eq!(retries(&heard)[0].error, cut);
+    assert!(matches!(heard.last(), Some(Ok(Heard::Done(_)))), "{heard:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,7 @@ async fn ask(model: &Scripted, messages: &[Message]) -> Result<(String, Reply), 
         match part? {
             ReplyPart::Text(text) => said.push_str(&text),
             ReplyPart::Thinking(_) => {}
+            ReplyPart::Moved => {}
             ReplyPart::Done(reply) => return Ok((said, *reply)),
         }
     }

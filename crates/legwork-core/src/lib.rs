@@ -23,4 +23,3 @@ pub mod report;
 pub mod steering;
 pub mod step;
 pub mod time;
-mod trace;

@@ -48,6 +48,28 @@ pub enum Part {
     Call(ToolCall),
     /// What a tool gave back.
     Result(ToolResult),
+    /// A picture that a user shows to the model.
+    Image(Image),
+}
+
+/// A picture. A provider that cannot take it in its form gets a remark in its place, never an error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// What kind of picture it is, such as `image/png`.
+    pub media_type: String,
+    /// Where the picture itself is.
+    #[serde(flatten)]
+    pub source: ImageSource,
+}
+
+/// Where a picture is. It is stored as a field `data_base64` or `url` beside the media type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageSource {
+    /// Here, in base64.
+    DataBase64(String),
+    /// At this address, which the provider reads; legwork does not.
+    Url(String),
 }
 
 /// One tool call of a model.
@@ -85,7 +107,7 @@ impl Message {
     pub fn plain_text(&self) -> String {
         let pieces = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
-            Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) => None,
+            Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) => None,
         });
         pieces.collect()
     }
@@ -94,7 +116,32 @@ impl Message {
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Result(_) => None,
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Result(_) | Part::Image(_) => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(source: ImageSource, stored: &Value) {
+        let part = Part::Image(Image { media_type: "image/png".to_owned(), source });
+        assert_eq!(&serde_json::to_value(&part).expect("it can be stored"), stored);
+        assert_eq!(serde_json::from_value::<Part>(stored.clone()).expect("it can be read"), part);
+    }
+
+    #[test]
+    fn a_picture_is_stored_beside_its_media_type() {
+        let url = "https://example.org/a.png";
+        check(
+            ImageSource::DataBase64("iVBORw0KGgo=".to_owned()),
+            &json!({"type": "image", "media_type": "image/png", "data_base64": "iVBORw0KGgo="}),
+        );
+        check(
+            ImageSource::Url(url.to_owned()),
+            &json!({"type": "image", "media_type": "image/png", "url": url}),
+        );
     }
 }

@@ -34,7 +34,7 @@ pub enum LineEvent {
         /// Its arguments on one line.
         arguments: String,
     },
-    /// A running tool shows life: its output grew.
+    /// A tool call shows life: the model goes on writing its arguments, or the output of the running tool grew.
     ToolMoved,
     /// A tool has ended.
     ToolEnded {

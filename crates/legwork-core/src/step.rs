@@ -74,6 +74,22 @@ pub struct Reply {
     pub cost: Cost,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
+    /// Why it ended. Replies that were stored before this was told count as ended by the model.
+    #[serde(default)]
+    pub finish: Finish,
+}
+
+/// Why a whole reply ended. A reply that the provider broke off, refused or filtered is a failed call and not a reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The model had said what it wanted to say.
+    #[default]
+    Stop,
+    /// It waits for the results of its calls.
+    ToolUse,
+    /// The provider's limit of output tokens cut it; its last part may be half a sentence or half a call.
+    Length,
 }
 
 /// Where a step stands.
@@ -123,4 +139,18 @@ pub enum StepChange {
         /// Why.
         error: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_reply_stored_without_its_finish_can_be_read() {
+        let stored = json!({"message": {"author": "assistant", "parts": []}, "usage": Usage::default(),
+            "cost": "unknown", "model": null});
+        let reply: Reply = serde_json::from_value(stored).expect("an old row");
+        assert_eq!(reply.finish, Finish::Stop);
+    }
 }

@@ -13,15 +13,15 @@ use crate::handle::Handle;
 use crate::options::Options;
 use crate::runner::Run;
 use crate::wiring::Wiring;
-use commit::{Commits, Done, Refused};
-use housekeeping::{Chores, Found};
+use commit::{Commits, Done};
+use housekeeping::Chores;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{AppendError, ChildView, DispatchError, LiveEvent, StopNotice, Stopped};
+use legwork_core::ports::{ChildView, DispatchError, LiveEvent, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
-use legwork_core::steering::Scope;
+use legwork_core::steering::{Request, Scope};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -49,15 +49,6 @@ const EVENTS_A_COMMIT: usize = 256;
 /// A moment to wake up at when there is no reason to.
 fn far_off() -> Instant {
     Instant::now() + Duration::from_secs(3600)
-}
-
-/// What the dispatcher begins with, beside its handle.
-pub(crate) struct Start {
-    pub(crate) options: Options,
-    pub(crate) inbox: mpsc::Receiver<Message>,
-    pub(crate) live: broadcast::Sender<LiveEvent>,
-    /// The newest request that was stored before this process had any work.
-    pub(crate) asked_before: u64,
 }
 
 pub(crate) struct Dispatcher {
@@ -98,17 +89,16 @@ impl Waiting {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(start: Start, handle: &Handle) -> Self {
-        let Start { options, inbox, live, asked_before } = start;
+    pub(crate) fn new(options: Options, handle: &Handle, inbox: mpsc::Receiver<Message>) -> Self {
         let wiring = handle.wiring().clone();
         Dispatcher {
             book: Book::new(options, wiring.owner.id.clone()),
             commits: Commits::new(wiring.store.clone()),
-            chores: Chores::new(&wiring, asked_before),
+            chores: Chores::new(&wiring),
             wiring,
             inbox,
             mailbox: handle.mailbox(),
-            live,
+            live: handle.live(),
             runners: JoinSet::new(),
             runs: HashMap::new(),
             tasks: HashMap::new(),
@@ -126,7 +116,7 @@ impl Dispatcher {
                 self.commits.hurry();
             }
             self.commits.begin();
-            let (deadline, round) = (self.next_deadline(), self.chores.due());
+            let (deadline, round) = (self.next_deadline(), self.chores.due(&self.book));
             tokio::select! {
                 biased;
                 done = self.commits.finished() => self.committed(done),
@@ -134,7 +124,7 @@ impl Dispatcher {
                 () = tokio::time::sleep_until(deadline) => self.tick(),
                 // Deadline: other processes' requests are looked for so often.
                 () = tokio::time::sleep_until(round) => self.do_chores(),
-                found = self.chores.finished() => self.carry_out(found),
+                requests = self.chores.finished() => self.carry_out(requests),
                 Some(message) = self.inbox.recv() => self.take_in(message),
                 Some(ended) = self.runners.join_next_with_id() => self.ended(ended),
             }
@@ -294,12 +284,8 @@ impl Dispatcher {
         self.chores.begin(&pulses, &self.book);
     }
 
-    fn carry_out(&mut self, found: Found) {
-        for delegation in found.lost {
-            let why = Refused::Append(AppendError::Stale(delegation.clone()));
-            self.give_up(&delegation, &why, &mut Vec::new());
-        }
-        for stop in self.chores.stops_of_ours(found.requests, &self.book) {
+    fn carry_out(&mut self, requests: Vec<Request>) {
+        for stop in self.chores.stops_of_ours(requests, &self.book) {
             self.step(stop);
         }
     }

@@ -4,13 +4,13 @@
 //! keeps nothing between requests; the engine remembers by itself.
 
 use crate::demand::{self, Made, Wish};
-use crate::engine::{Engine, EngineError, Event, Replies, Request, Shape, Tally, WINDOW};
+use crate::engine::{Ending, Engine, EngineError, Event, Replies, Request, Shape, Tally, WINDOW};
 use crate::prompt::{self, Shown};
 use futures::stream::{self, StreamExt};
 use legwork_agent::models::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
 use legwork_core::report::{Cost, FailureReason, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const ANSWER_WANTED: usize = 50;
 /// Tokens of an answer at most.
 const ANSWER_MAX: usize = 120;
 /// Tokens of a call at most; its schema is bounded so that every call ends before.
-const CALL_MAX: usize = 600;
+const CALL_MAX: usize = 1000;
 
 /// The embedded model. Cheap to clone; all clones share one engine.
 #[derive(Clone)]
@@ -106,9 +106,12 @@ impl Stage {
 
 impl Running {
     fn done(self, tally: Tally) -> Result<ReplyPart, ModelError> {
-        let part = match self.expected {
-            Expected::Answer => Part::Text { text: self.text },
-            Expected::Call(id) => Part::Call(read_call(id, &self.text)?),
+        let (part, finish) = match (self.expected, tally.ending) {
+            (Expected::Answer, Ending::Complete) => (Part::Text { text: self.text }, Finish::Stop),
+            (Expected::Answer, Ending::Limit) => (Part::Text { text: self.text }, Finish::Length),
+            (Expected::Call(id), Ending::Complete | Ending::Limit) => {
+                (Part::Call(read_call(id, &self.text)?), Finish::ToolUse)
+            }
         };
         let usage = Usage {
             input: tally.prompt as u64,
@@ -117,7 +120,8 @@ impl Running {
             reasoning: 0,
         };
         let message = Message { author: Author::Assistant, parts: vec![part] };
-        let reply = Reply { message, usage, cost: Cost::MicroUsd(0), model: Some(NAME.to_owned()) };
+        let model = Some(NAME.to_owned());
+        let reply = Reply { message, usage, cost: Cost::MicroUsd(0), model, finish };
         Ok(ReplyPart::Done(Box::new(reply)))
     }
 }
@@ -160,7 +164,7 @@ impl<'a> Turn<'a> {
         let since = &messages[start..];
         let results = since.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
             Part::Result(result) => Some(result),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) => None,
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
         });
         Ok(Self {
             goal: messages[start].plain_text(),

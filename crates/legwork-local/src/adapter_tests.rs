@@ -29,6 +29,7 @@ async fn ask(model: &LocalModel, messages: &[Arc<Message>]) -> (String, Reply) {
         match part.unwrap() {
             ReplyPart::Text(piece) => streamed.push_str(&piece),
             ReplyPart::Thinking(piece) => panic!("no model of this kind thinks: {piece}"),
+            ReplyPart::Moved => {}
             ReplyPart::Done(reply) => return (streamed, *reply),
         }
     }

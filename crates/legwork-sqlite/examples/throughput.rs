@@ -8,7 +8,7 @@ use legwork_core::ids::ChildId;
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::ports::{Facts, Steps, Store, WriteSteps};
 use legwork_core::report::{Cost, Usage};
-use legwork_core::step::{Action, Actor, Fence, Product, Reply, StepChange};
+use legwork_core::step::{Action, Actor, Fence, Finish, Product, Reply, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_sqlite::{SqliteStore, StoreOptions};
 use legwork_testkit::store_suite::Owned;
@@ -86,6 +86,7 @@ fn reply() -> Reply {
         usage: Usage { input: 1000, output: 50, cached: 0, reasoning: 0 },
         cost: Cost::Unknown,
         model: Some("scripted".to_owned()),
+        finish: Finish::ToolUse,
     }
 }
 

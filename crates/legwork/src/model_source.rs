@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use legwork_agent::models::{
-    ApiKey, CallLimits, Model, OpenAiChat, OpenAiChatOptions, Proxies, Script, Scripted, SharedHttp,
+    ApiKey, CallLimits, Model, Protocol, Proxies, RemoteModel, RemoteOptions, Script, Scripted, SharedHttp,
 };
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Route;
@@ -82,7 +82,7 @@ fn build(
     match choice.provider {
         Provider::Local => embedded::open(invocation, &choice.name),
         Provider::Scripted => scripted(invocation, &choice.name),
-        Provider::OpenAi | Provider::OpenAiCompatible => openai_chat(choice, http),
+        Provider::OpenAi | Provider::OpenAiCompatible => remote(choice, http),
         Provider::Anthropic | Provider::Gemini | Provider::Ollama => Err(CliError::new(
             Kind::NotBuilt,
             format!("the provider {} is not built yet", choice.provider.word()),
@@ -90,11 +90,12 @@ fn build(
     }
 }
 
-fn openai_chat(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, CliError> {
+fn remote(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, CliError> {
     let Some(endpoint) = &choice.base_url else {
         return Err(CliError::new(Kind::Internal, "BUG: a provider with an address has none"));
     };
-    let options = OpenAiChatOptions {
+    let options = RemoteOptions {
+        protocol: Protocol::ChatCompletions,
         provider: choice.provider.word().to_owned(),
         base_url: endpoint.as_str().to_owned(),
         key: ApiKey::new(choice.key.expose()),
@@ -102,7 +103,7 @@ fn openai_chat(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>
         window: None,
         limits: CallLimits::default(),
     };
-    match OpenAiChat::new(options, http) {
+    match RemoteModel::new(options, http) {
         Ok(model) => Ok(Arc::new(model)),
         Err(error) => Err(CliError::new(Kind::Configuration, error.to_string())),
     }

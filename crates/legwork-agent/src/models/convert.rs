@@ -1,23 +1,24 @@
 //! Between the messages of legwork and those of the wire library. It keeps nothing and asks nobody; which provider
-//! items travel along with a message is decided here, how they look on the wire is the library's.
+//! items travel along with a message is `carried`'s, how they look on the wire is the library's.
 
 use super::call_ids::CallIds;
+use super::carried::{Carried, Keeping, Thinker};
 use super::port::ToolSpec;
-use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
+use legwork_core::message::{Author, Image, ImageSource, Message, Part, ToolCall, ToolResult};
 use rig_core::completion::ToolDefinition;
-use rig_core::message as rig;
-use serde_json::{Map, Value, json};
+use rig_core::message::{self as rig, MimeType};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The name of a tool that a model called without naming one.
 const NAMELESS: &str = "unnamed";
 
-/// The conversation as the library wants it for the model that `target` names. Neighbouring messages in the user's
-/// role become one with separate parts; messages that say nothing are left out; reasoning goes back only to the model
-/// that thought it.
-pub(super) fn history(messages: &[Arc<Message>], target: &rig::Origin) -> Vec<rig::Message> {
-    let mut converter = Converter { target, out: Vec::new(), tools: HashMap::new(), open: false };
+/// The conversation as the library wants it for the model that is asked. Neighbouring messages in the user's role
+/// become one with separate parts; messages that say nothing are left out; reasoning goes back only to the model that
+/// thought it; no system text comes after the first message.
+pub(super) fn history(messages: &[Arc<Message>], thinker: &Thinker) -> Vec<rig::Message> {
+    let mut converter = Converter { thinker, out: Vec::new(), tools: HashMap::new(), open: false };
     for message in messages {
         converter.add(message);
     }
@@ -25,7 +26,7 @@ pub(super) fn history(messages: &[Arc<Message>], target: &rig::Origin) -> Vec<ri
 }
 
 struct Converter<'a> {
-    target: &'a rig::Origin,
+    thinker: &'a Thinker,
     out: Vec<rig::Message>,
     /// The tool of each call so far.
     tools: HashMap<&'a str, &'a str>,
@@ -36,8 +37,11 @@ struct Converter<'a> {
 impl<'a> Converter<'a> {
     fn add(&mut self, message: &'a Message) {
         match message.author {
-            Author::System => self.push(rig::Message::System { content: message.plain_text() }),
-            Author::User | Author::Completion => self.user(message),
+            Author::System if self.out.is_empty() => {
+                self.push(rig::Message::System { content: message.plain_text() });
+            }
+            // Most providers refuse system text later on, so there it is said in the user's role.
+            Author::System | Author::User | Author::Completion => self.user(message),
             Author::Assistant => self.assistant(message),
             Author::Tool => self.results(message),
         }
@@ -49,11 +53,12 @@ impl<'a> Converter<'a> {
     }
 
     fn user(&mut self, message: &Message) {
-        let texts = message.parts.iter().filter_map(|part| match part {
+        let shown = message.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(rig::UserContent::text(text)),
+            Part::Image(image) => Some(rig::UserContent::Image(picture(image))),
             Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) => None,
         });
-        let mut parts: Vec<rig::UserContent> = texts.collect();
+        let mut parts: Vec<rig::UserContent> = shown.collect();
         match self.out.last_mut() {
             Some(rig::Message::User { content }) if self.open => content.append(&mut parts),
             _ if parts.is_empty() => {}
@@ -68,10 +73,10 @@ impl<'a> Converter<'a> {
         for call in message.calls() {
             self.tools.insert(&call.id, &call.name);
         }
-        let items = CarriedItems::of(message, self.target);
-        let content: Vec<_> = message.parts.iter().filter_map(|part| block(part, &items)).collect();
+        let mut blocks = Blocks { items: Carried::of(message, self.thinker), texts: 0 };
+        let content: Vec<_> = message.parts.iter().filter_map(|part| blocks.block(part)).collect();
         if !content.is_empty() {
-            let message = rig::AssistantMessage::new(content).with_origin(self.target.clone());
+            let message = rig::AssistantMessage::new(content).with_origin(self.thinker.origin().clone());
             self.push(rig::Message::Assistant(message));
         }
     }
@@ -79,7 +84,7 @@ impl<'a> Converter<'a> {
     fn results(&mut self, message: &Message) {
         let results = message.parts.iter().filter_map(|part| match part {
             Part::Result(result) => Some(rig::UserContent::ToolResult(self.result(result))),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) => None,
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
         });
         let content: Vec<_> = results.collect();
         if !content.is_empty() {
@@ -98,26 +103,54 @@ impl<'a> Converter<'a> {
     }
 }
 
-fn block(part: &Part, items: &CarriedItems<'_>) -> Option<rig::AssistantContent> {
-    match part {
-        Part::Text { text } if text.is_empty() => None,
-        Part::Text { text } => Some(rig::AssistantContent::text(text)),
-        Part::Reasoning { text, opaque } => {
-            let item = items.is_theirs(opaque.as_ref()?).then(|| opaque.as_ref()?.get(ITEM)).flatten()?;
-            Some(rig::AssistantContent::reasoning(text).with_native(item.clone()))
+/// The blocks of one message of the model.
+struct Blocks<'a> {
+    items: Carried<'a>,
+    /// How many texts there were so far.
+    texts: usize,
+}
+
+impl Blocks<'_> {
+    fn block(&mut self, part: &Part) -> Option<rig::AssistantContent> {
+        match part {
+            Part::Text { text } => self.text(text),
+            Part::Reasoning { text, opaque } => {
+                let item = self.items.reasoning(opaque.as_ref()?)?;
+                Some(rig::AssistantContent::reasoning(text).with_native(item.clone()))
+            }
+            Part::Call(call) => Some(self.call(call)),
+            Part::Result(_) | Part::Image(_) => None,
         }
-        Part::Call(call) => Some(call_block(call, items)),
-        Part::Result(_) => None,
+    }
+
+    /// A text; an empty one only where it carries something along.
+    fn text(&mut self, text: &str) -> Option<rig::AssistantContent> {
+        let item = self.items.text(self.texts);
+        self.texts += 1;
+        match item {
+            Some(item) => Some(rig::AssistantContent::text(text).with_native(item.clone())),
+            None => (!text.is_empty()).then(|| rig::AssistantContent::text(text)),
+        }
+    }
+
+    fn call(&self, call: &ToolCall) -> rig::AssistantContent {
+        let function = rig::ToolFunction::new(tool_name(&call.name), arguments(call));
+        let block = rig::AssistantContent::ToolCall(rig::ToolCall::from_wire(call.id.as_str(), function));
+        match self.items.call(&call.id) {
+            Some(item) => block.with_native(item.clone()),
+            None => block,
+        }
     }
 }
 
-fn call_block(call: &ToolCall, items: &CarriedItems<'_>) -> rig::AssistantContent {
-    let function = rig::ToolFunction::new(tool_name(&call.name), arguments(call));
-    let block = rig::AssistantContent::ToolCall(rig::ToolCall::from_wire(call.id.as_str(), function));
-    match items.calls.and_then(|calls| calls.get(&call.id)) {
-        Some(item) => block.with_native(item.clone()),
-        None => block,
-    }
+/// A picture. What the provider cannot take in this form, the library replaces by a remark.
+fn picture(image: &Image) -> rig::Image {
+    let data = match &image.source {
+        ImageSource::DataBase64(data) => rig::DocumentSourceKind::Base64(data.clone()),
+        ImageSource::Url(url) => rig::DocumentSourceKind::Url(url.clone()),
+    };
+    let media_type = rig::ImageMediaType::from_mime_type(&image.media_type);
+    rig::Image { data, media_type, ..rig::Image::default() }
 }
 
 /// The arguments as an object, which every provider insists on.
@@ -142,87 +175,55 @@ pub(super) fn tools(specs: &[ToolSpec]) -> Vec<ToolDefinition> {
     specs.iter().map(tool).collect()
 }
 
-/// Under which name the opaque part of our messages holds a provider's item of the reasoning, those of calls, and
-/// where they come from.
-const ITEM: &str = "item";
-const CALLS: &str = "calls";
-const ORIGIN: &str = "origin";
-
-/// What of a provider's own form travels back with a message.
-struct CarriedItems<'a> {
-    target: &'a rig::Origin,
-    calls: Option<&'a Map<String, Value>>,
-}
-
-impl<'a> CarriedItems<'a> {
-    fn of(message: &'a Message, target: &'a rig::Origin) -> Self {
-        let items = CarriedItems { target, calls: None };
-        let opaques = message.parts.iter().filter_map(|part| match part {
-            Part::Reasoning { opaque, .. } => opaque.as_ref(),
-            Part::Text { .. } | Part::Call(_) | Part::Result(_) => None,
-        });
-        let mut theirs = opaques.filter(|opaque| items.is_theirs(opaque));
-        let calls = theirs.find_map(|opaque| opaque.get(CALLS)?.as_object());
-        CarriedItems { target, calls }
-    }
-
-    /// Whether an item came from the very model that is asked now. What cannot be read was written by another adapter.
-    fn is_theirs(&self, opaque: &Value) -> bool {
-        let origin =
-            opaque.get(ORIGIN).and_then(|origin| serde_json::from_value::<rig::Origin>(origin.clone()).ok());
-        origin.is_some_and(|origin| {
-            origin.same_model(&self.target.api, &self.target.provider, &self.target.model)
-        })
-    }
-}
-
 /// The reply's blocks as a message of ours, with ids that are unique within the conversation.
-pub(super) fn message(
-    blocks: Vec<rig::AssistantContent>,
-    origin: &rig::Origin,
-    ids: &mut CallIds,
-) -> Message {
-    let origin = json!({ "api": origin.api, "provider": origin.provider, "model": origin.model });
-    let mut call_items = Map::new();
+pub(super) fn message(blocks: Vec<rig::AssistantContent>, thinker: &Thinker, ids: &mut CallIds) -> Message {
+    let mut keeping = Keeping::new(thinker);
     let mut parts = Vec::new();
+    let mut texts = 0;
     for block in blocks {
         match block {
-            rig::AssistantContent::Text(text) => parts.push(Part::Text { text: text.text }),
-            rig::AssistantContent::Reasoning(reasoning) => parts.push(reasoning_part(reasoning, &origin)),
+            rig::AssistantContent::Text(text) => {
+                if let Some(native) = text.native {
+                    keeping.text(texts, native.item);
+                }
+                texts += 1;
+                parts.push(Part::Text { text: text.text });
+            }
+            rig::AssistantContent::Reasoning(reasoning) => {
+                let opaque = reasoning.native.map(|native| keeping.reasoning(&native.item));
+                parts.push(Part::Reasoning { text: reasoning.text, opaque });
+            }
             rig::AssistantContent::ToolCall(call) => {
                 let (call, item) = call_part(call, ids);
-                call_items.extend(item.map(|item| (call.id.clone(), item)));
+                if let Some(item) = item {
+                    keeping.call(&call.id, item);
+                }
                 parts.push(Part::Call(call));
             }
             other => tracing::debug!(kind = ?std::mem::discriminant(&other), "part of a reply left out"),
         }
     }
-    if !call_items.is_empty() {
-        let opaque = Some(json!({ ORIGIN: origin, CALLS: call_items }));
-        parts.insert(0, Part::Reasoning { text: String::new(), opaque });
+    if let Some(part) = keeping.part() {
+        parts.insert(0, part);
     }
     Message { author: Author::Assistant, parts }
 }
 
-fn reasoning_part(reasoning: rig::Reasoning, origin: &Value) -> Part {
-    let opaque = reasoning.native.map(|native| json!({ ORIGIN: origin, ITEM: native.item }));
-    Part::Reasoning { text: reasoning.text, opaque }
-}
-
-/// A call of ours, and the provider's item where it holds more than a call.
+/// A call of ours, and the provider's own form of it. Malformed arguments go back in our form, as a legal object, and
+/// never as the provider's item, which would repeat them as they are.
 fn call_part(call: rig::ToolCall, ids: &mut CallIds) -> (ToolCall, Option<Value>) {
     let provider = call.id.provider().map(|id| id.as_str());
     let id = ids.next(provider, random);
-    let item = call.native.map(|native| native.item).filter(holds_more_than_a_call);
     let rig::ToolFunction { name, arguments, invalid_arguments: malformed } = call.function;
+    let item = call.native.map(|native| native.item).filter(|_| malformed.is_none());
     let arguments = if malformed.is_some() { Value::Null } else { Value::Object(arguments) };
     (ToolCall { id, name: name.into(), arguments, malformed }, item)
 }
 
-/// Whether an item has fields that a call built anew would lose, such as a signature.
-fn holds_more_than_a_call(item: &Value) -> bool {
-    let known = ["id", "type", "function", "index"];
-    item.as_object().is_some_and(|fields| fields.keys().any(|key| !known.contains(&key.as_str())))
+/// A call that the provider reports as malformed and does not hand over; the model reads what is wrong as the result.
+pub(super) fn unreadable_call(text: String, ids: &mut CallIds) -> Part {
+    let (id, name) = (ids.next(None, random), NAMELESS.to_owned());
+    Part::Call(ToolCall { id, name, arguments: Value::Null, malformed: Some(text) })
 }
 
 /// Four random bytes. Without a source of randomness the number alone keeps ids apart.

@@ -7,7 +7,7 @@ use rig_core::wire::{Body, Mode, Operation, Wire};
 /// The messages as they go over the wire.
 fn wire(messages: Vec<Message>) -> Value {
     let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
-    let mut history = history(&messages, &origin());
+    let mut history = history(&messages, &thinker());
     let last = history.pop().expect("a message");
     let spec = ToolSpec {
         name: "read_file".into(),
@@ -123,8 +123,13 @@ fn messages_that_say_nothing_are_left_out() {
     assert_eq!(sent.as_array().map(Vec::len), Some(1), "{sent}");
 }
 
-fn origin() -> rig::Origin {
-    rig::Origin::new(rig::Api::from_static("openai.chat"), "openai", "m")
+fn thinker() -> Thinker {
+    thinker_at("http://127.0.0.1:1/v1")
+}
+
+fn thinker_at(base: &str) -> Thinker {
+    let origin = rig::Origin::new(rig::Api::from_static("openai.chat"), "openai", "m");
+    Thinker::new(origin, &reqwest::Url::parse(base).expect("an address"))
 }
 
 #[test]
@@ -132,7 +137,7 @@ fn reasoning_is_kept_and_goes_back_in_the_providers_own_form() {
     let item = json!({"reasoning_content": "hm"});
     let blocks =
         vec![rig::AssistantContent::reasoning("hm").with_native(item), rig::AssistantContent::text("done")];
-    let kept = message(blocks, &origin(), &mut CallIds::default());
+    let kept = message(blocks, &thinker(), &mut CallIds::default());
     assert!(matches!(&kept.parts[0], Part::Reasoning { text, opaque: Some(_) } if text == "hm"), "{kept:?}");
     let stored = serde_json::to_string(&kept).expect("it can be stored");
     let kept = serde_json::from_str(&stored).expect("it can be read again");
@@ -142,11 +147,18 @@ fn reasoning_is_kept_and_goes_back_in_the_providers_own_form() {
 
 #[test]
 fn reasoning_of_another_model_or_adapter_is_not_sent() {
-    let foreign = json!({"origin": {"api": "openai.chat", "provider": "openai", "model": "other"},
-        "item": {"reasoning_content": "hm"}});
-    for opaque in
-        [Some(foreign), Some(json!("odd")), Some(json!({"item": {"reasoning_content": "hm"}})), None]
-    {
+    let item = json!({"reasoning_content": "hm"});
+    let by = |thinker: &Thinker| {
+        let blocks = vec![rig::AssistantContent::reasoning("hm").with_native(item.clone())];
+        match message(blocks, thinker, &mut CallIds::default()).parts.remove(0) {
+            Part::Reasoning { opaque, .. } => opaque,
+            other => panic!("reasoning was expected, not {other:?}"),
+        }
+    };
+    let origin = rig::Origin::new(rig::Api::from_static("openai.chat"), "openai", "other");
+    let other = Thinker::new(origin, &reqwest::Url::parse("http://127.0.0.1:1").expect("an address"));
+    let elsewhere = thinker_at("http://127.0.0.1:2/v1");
+    for opaque in [by(&other), by(&elsewhere), Some(json!("odd")), Some(json!({"item": item})), None] {
         let kept = assistant(vec![
             Part::Reasoning { text: "hm".into(), opaque },
             Part::Text { text: "done".into() },
@@ -162,7 +174,7 @@ fn a_signature_beside_a_call_goes_back_with_it() {
         "function": {"name": "read_file", "arguments": "{}"}});
     let function = rig::ToolFunction::new(tool_name("read_file"), json!({}));
     let block = rig::AssistantContent::ToolCall(rig::ToolCall::from_wire("c1", function)).with_native(item);
-    let kept = message(vec![block], &origin(), &mut CallIds::default());
+    let kept = message(vec![block], &thinker(), &mut CallIds::default());
     let sent = wire(vec![text(Author::User, "go"), kept, result("c1", "alpha")]);
     assert_eq!(sent[1]["tool_calls"][0]["extra_content"], json!({"signature": "s"}));
     assert_eq!(sent[1].get("reasoning_content"), None);
@@ -173,6 +185,68 @@ fn an_ordinary_call_carries_nothing_along() {
     let item = json!({"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}});
     let function = rig::ToolFunction::new(tool_name("read_file"), json!({}));
     let block = rig::AssistantContent::ToolCall(rig::ToolCall::from_wire("c1", function)).with_native(item);
-    let kept = message(vec![block], &origin(), &mut CallIds::default());
+    let kept = message(vec![block], &thinker(), &mut CallIds::default());
     assert_eq!(kept.parts, vec![call("c1", json!({}), None)]);
+}
+
+#[test]
+fn malformed_arguments_never_go_back_as_the_provider_wrote_them() {
+    let item = json!({"id": "c1", "type": "function", "extra_content": {"signature": "s"},
+        "function": {"name": "read_file", "arguments": "{"}});
+    let function = rig::ToolFunction::parse(tool_name("read_file"), "{");
+    let block = rig::AssistantContent::ToolCall(rig::ToolCall::from_wire("c1", function)).with_native(item);
+    let kept = message(vec![block], &thinker(), &mut CallIds::default());
+    let sent = wire(vec![text(Author::User, "go"), kept, result("c1", "not JSON")]);
+    let function = &sent[1]["tool_calls"][0]["function"];
+    assert_eq!(function["arguments"], r#"{"malformed":"{"}"#);
+}
+
+#[test]
+fn a_text_that_carries_something_along_goes_back_with_it() {
+    let item = json!({"type": "message", "id": "msg_1", "phase": "commentary",
+        "content": [{"type": "output_text", "text": "I look"}]});
+    let blocks = vec![
+        rig::AssistantContent::text("plain"),
+        rig::AssistantContent::text("I look").with_native(item.clone()),
+    ];
+    let kept = message(blocks, &thinker(), &mut CallIds::default());
+    let stored = serde_json::to_string(&kept).expect("it can be stored");
+    let kept: Message = serde_json::from_str(&stored).expect("it can be read again");
+    assert_eq!(kept.plain_text(), "plainI look");
+    let history = history(&[Arc::new(kept)], &thinker());
+    let rig::Message::Assistant(turn) = &history[0] else { panic!("{history:?}") };
+    let items: Vec<_> = turn.content.iter().map(rig::AssistantContent::native_item).collect();
+    assert_eq!(items, [None, Some(&item)]);
+}
+
+#[test]
+fn pictures_go_in_the_providers_own_form() {
+    let picture = |source| Part::Image(Image { media_type: "image/png".into(), source });
+    let shown = vec![
+        Part::Text { text: "look".into() },
+        picture(ImageSource::DataBase64("AAAA".into())),
+        picture(ImageSource::Url("https://example.org/a.png".into())),
+    ];
+    let sent = wire(vec![Message { author: Author::User, parts: shown }]);
+    let urls: Vec<_> = (1..3).map(|at| sent[0]["content"][at]["image_url"]["url"].clone()).collect();
+    assert_eq!(urls, ["data:image/png;base64,AAAA", "https://example.org/a.png"], "{sent}");
+}
+
+#[test]
+fn a_picture_that_no_provider_takes_is_told_and_costs_nothing_else() {
+    let picture = Image { media_type: "image/x-odd".into(), source: ImageSource::DataBase64("AAAA".into()) };
+    let sent = wire(vec![Message { author: Author::User, parts: vec![Part::Image(picture)] }]);
+    assert!(sent[0].to_string().contains("image"), "{sent}");
+}
+
+#[test]
+fn system_text_comes_first_or_in_the_users_role() {
+    let sent = wire(vec![
+        text(Author::System, "be brief"),
+        text(Author::User, "go"),
+        text(Author::System, "remember"),
+    ]);
+    let roles: Vec<_> = sent.as_array().expect("messages").iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["system", "user"]);
+    assert_eq!(sent[1]["content"][1]["text"], "remember");
 }

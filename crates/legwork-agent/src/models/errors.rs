@@ -86,6 +86,9 @@ fn of_library(error: &ProviderError) -> ModelError {
         ProviderError::ProviderResponse(response) | ProviderError::InvalidAuthentication(response) => {
             match serde_json::from_str(&response.body) {
                 Ok(body) => of_error_object(&body),
+                Err(_) if response.refusal => {
+                    plain(FailureReason::ContentPolicy, words_of_text(&response.body))
+                }
                 Err(_) => plain(FailureReason::ServerError, words_of_text(&response.body)),
             }
         }

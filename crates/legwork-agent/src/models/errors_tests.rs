@@ -3,6 +3,7 @@
 use super::*;
 use crate::models::words::WORDS_MAX_CHARS;
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use serde_json::json;
 use std::time::Duration;
 
 fn response(status: u16, body: &str) -> ModelError {
@@ -111,4 +112,63 @@ fn a_redirect_says_what_to_do() {
     let error = response(307, "");
     assert!(!error.retryable);
     assert!(error.message.contains("set the base URL"), "{error:?}");
+}
+
+/// Errors as the vendors write them, each in its own shape.
+#[test]
+fn every_vendors_errors_are_understood() {
+    let anthropic = |kind: &str, text: &str| {
+        json!({"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"}).to_string()
+    };
+    let prompt = "prompt is too long: 250000 tokens > 200000 maximum";
+    check(400, &anthropic("invalid_request_error", prompt), FailureReason::ContextOverflow, false);
+    let limit = "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000";
+    check(400, &anthropic("invalid_request_error", limit), FailureReason::ContextOverflow, false);
+    let credit = "Your credit balance is too low to access the Anthropic API.";
+    check(400, &anthropic("invalid_request_error", credit), FailureReason::Billing, false);
+    check(400, &anthropic("invalid_request_error", "max_tokens: odd"), FailureReason::BadRequest, false);
+    check(401, &anthropic("authentication_error", "invalid x-api-key"), FailureReason::Auth, false);
+    check(403, &anthropic("permission_error", "no"), FailureReason::Auth, false);
+    check(404, &anthropic("not_found_error", "model: claude-9"), FailureReason::ModelNotFound, false);
+    check(413, &anthropic("request_too_large", "too large"), FailureReason::ContextOverflow, false);
+    check(429, &anthropic("rate_limit_error", "slow down"), FailureReason::RateLimit, true);
+    check(529, &anthropic("overloaded_error", "Overloaded"), FailureReason::Overloaded, true);
+
+    let google = |code: u16, status: &str, text: &str| {
+        json!({"error": {"code": code, "status": status, "message": text}}).to_string()
+    };
+    let key = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "API key not valid.",
+        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
+    check(400, &key.to_string(), FailureReason::Auth, false);
+    let long = "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).";
+    check(400, &google(400, "INVALID_ARGUMENT", long), FailureReason::ContextOverflow, false);
+    check(404, &google(404, "NOT_FOUND", "models/x is not found"), FailureReason::ModelNotFound, false);
+    check(429, &google(429, "RESOURCE_EXHAUSTED", "quota"), FailureReason::RateLimit, true);
+    check(503, &google(503, "UNAVAILABLE", "overloaded"), FailureReason::Overloaded, true);
+    check(504, &google(504, "DEADLINE_EXCEEDED", "late"), FailureReason::Timeout, true);
+
+    check(404, r#"{"error":"model 'x' not found"}"#, FailureReason::ModelNotFound, false);
+    let input = r#"{"error":"the input length exceeds the context length"}"#;
+    check(400, input, FailureReason::ContextOverflow, false);
+}
+
+#[test]
+fn a_delay_among_the_details_is_a_wait() {
+    let body = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]}});
+    assert_eq!(response(429, &body.to_string()).retry_after, Some(Duration::from_millis(34_500)));
+}
+
+#[test]
+fn an_error_inside_a_stream_is_classed_by_its_name_where_it_has_no_number() {
+    let reason = |body: Value| of_error_object(&body).reason;
+    let event = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    assert_eq!(reason(event), FailureReason::Overloaded);
+    let failed = json!({"type": "response.failed", "response": {"status": "failed",
+        "error": {"code": "rate_limit_exceeded", "message": "slow down"}}});
+    assert_eq!(reason(failed), FailureReason::RateLimit);
+    let flat = json!({"type": "error", "code": "server_error", "message": "oops", "param": null});
+    assert_eq!(reason(flat), FailureReason::ServerError);
+    let refused = json!({"error": {"type": "invalid_request_error", "message": "odd"}});
+    assert_eq!(reason(refused), FailureReason::BadRequest);
 }

@@ -5,15 +5,15 @@
 mod body;
 
 use super::http::root_cause;
+use super::remote::Protocol;
 use body::{Frame, Reading};
 use futures::stream::{self, Stream};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Client, Response, Url};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use rig_core::driver::{Exchange, Opened, Opening, Transport};
 use rig_core::error::ProviderError;
-use rig_core::http_client::framing::WireFrame;
-use rig_core::providers::openai::wire::Chat;
-use rig_core::wire::{Body, Encoded};
+use rig_core::http_client::framing::{Framing, WireFrame};
+use rig_core::wire::{Body, Encoded, Wire};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -21,6 +21,10 @@ use tokio::time::timeout;
 
 /// Bytes of an error response that are read; the rest is not looked at.
 const ERROR_BODY_MAX_BYTES: usize = 64 * 1024;
+
+/// Headers of the library that go along: they say how the body is meant. No other one does, least of all one that
+/// names the program or holds a key.
+const MEANT: &[&str] = &["anthropic-version", "anthropic-beta"];
 
 /// What went wrong on the way.
 #[derive(Debug, Error)]
@@ -43,8 +47,8 @@ pub(super) enum Fault {
     /// The answer is an error response.
     #[error("HTTP {status}")]
     Status { status: u16, headers: Box<HeaderMap>, body: String },
-    /// The answer is no event stream.
-    #[error("the answer is of the type {content_type:?}, not text/event-stream")]
+    /// The answer is no stream of the kind that was asked for.
+    #[error("the answer is of the type {content_type:?}, which is no stream of events")]
     NoStream { content_type: String, body: String },
 }
 
@@ -60,7 +64,9 @@ pub(super) struct Way {
     /// The address of the endpoint.
     pub endpoint: Url,
     /// The header that carries the key.
-    pub authorization: Option<HeaderValue>,
+    pub key: Option<(HeaderName, HeaderValue)>,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// The longest silence that is borne, before the first byte and between two.
     pub idle_max: Duration,
     /// The largest reply, in bytes as it comes over the wire.
@@ -73,7 +79,7 @@ impl Link {
     }
 }
 
-impl Transport<Chat> for Link {
+impl<W: Wire<Payload = Encoded, Frame = WireFrame>> Transport<W> for Link {
     fn send(&self, payload: Encoded, _exchange: Exchange) -> Opening<WireFrame> {
         let way = Arc::clone(&self.inner);
         Opening::new(async move { way.open(payload).await.map(Opened::new).map_err(in_library) })
@@ -86,6 +92,7 @@ impl Way {
         self: Arc<Self>,
         payload: Encoded,
     ) -> Result<impl Stream<Item = Frame> + Send + 'static, Fault> {
+        let framing = payload.framing;
         let response = self.ask(payload).await?;
         let status = response.status();
         if status.as_u16() != 200 {
@@ -94,26 +101,37 @@ impl Way {
             return Err(Fault::Status { status: status.as_u16(), headers, body });
         }
         let content_type = content_type(response.headers());
-        if !content_type.starts_with("text/event-stream") && !content_type.is_empty() {
+        if !is_stream(framing, &content_type) {
             let body = self.error_body(response).await;
             return Err(Fault::NoStream { content_type, body });
         }
-        Ok(self.frames(response))
+        Ok(self.frames(response, framing))
     }
 
     async fn ask(&self, payload: Encoded) -> Result<Response, Fault> {
         let client = self.client.as_ref().map_err(|cause| Fault::NoClient(cause.clone()))?;
-        let Body::Bytes(body) = payload.request.into_body() else {
+        let (head, body) = payload.request.into_parts();
+        let Body::Bytes(body) = body else {
             return Err(Fault::NoClient("only JSON requests can be sent".to_owned()));
         };
-        let mut request =
-            client.post(self.endpoint.clone()).header(CONTENT_TYPE, "application/json").body(body);
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization.clone());
-        }
+        let request = self.dressed(client.post(self.endpoint.clone()), &head.headers).body(body);
         match timeout(self.idle_max, request.send()).await {
             Ok(sent) => sent.map_err(|error| self.fault(&error)),
             Err(_) => Err(self.silent()),
+        }
+    }
+
+    /// The request with its headers.
+    fn dressed(&self, request: RequestBuilder, of_library: &HeaderMap) -> RequestBuilder {
+        let mut request = request.header(CONTENT_TYPE, "application/json");
+        for name in MEANT {
+            if let Some(value) = of_library.get(*name) {
+                request = request.header(*name, value);
+            }
+        }
+        match &self.key {
+            Some((name, value)) => request.header(name, value.clone()),
+            None => request,
         }
     }
 
@@ -128,8 +146,12 @@ impl Way {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    fn frames(self: Arc<Self>, response: Response) -> impl Stream<Item = Frame> + Send + 'static {
-        let reading = Reading::new(response, self);
+    fn frames(
+        self: Arc<Self>,
+        response: Response,
+        framing: Framing,
+    ) -> impl Stream<Item = Frame> + Send + 'static {
+        let reading = Reading::new(response, self, framing);
         stream::unfold(
             reading,
             |mut reading| async move { reading.next().await.map(|frame| (frame, reading)) },
@@ -154,6 +176,15 @@ impl Way {
 fn content_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.trim().to_ascii_lowercase()
+}
+
+/// Whether an answer of this type can be read in this framing. An answer without a type is tried.
+fn is_stream(framing: Framing, content_type: &str) -> bool {
+    match framing {
+        Framing::Sse => content_type.is_empty() || content_type.starts_with("text/event-stream"),
+        // Every line is a document of its own, and some servers name the stream after one of them.
+        Framing::Ndjson | Framing::Whole => content_type.is_empty() || content_type.contains("json"),
+    }
 }
 
 /// A fault in the form in which the library carries it to whoever reads the stream.

@@ -1,14 +1,16 @@
 //! Port [`Model`] and its adapters.
 
 mod call_ids;
+mod carried;
 mod convert;
+mod discovery;
 mod errors;
 mod frames;
 mod http;
 mod key;
 mod link;
-mod openai_chat;
 mod port;
+mod remote;
 mod reply;
 mod retry;
 mod retry_after;
@@ -16,9 +18,10 @@ mod scripted;
 mod unicode;
 mod words;
 
+pub use discovery::{LocalServer, find_local_server};
 pub use http::{Proxies, SharedHttp};
 pub use key::ApiKey;
-pub use openai_chat::{CallLimits, OpenAiChat, OpenAiChatOptions, RouteError};
 pub use port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};
+pub use remote::{CallLimits, Protocol, RemoteModel, RemoteOptions, RouteError};
 pub use retry::{Heard, HeardStream, RetryPolicy, Retrying, ask};
 pub use scripted::{Script, ScriptError, Scripted};

@@ -60,6 +60,8 @@ pub enum ReplyPart {
     Text(String),
     /// A piece of reasoning.
     Thinking(String),
+    /// The model goes on writing the arguments of a call, which are not shown before they are whole. A sign of life.
+    Moved,
     /// The whole reply, with usage; always last.
     Done(Box<Reply>),
 }

@@ -1,44 +1,70 @@
 //! The end of a reply: whether it is whole, what it consists of, what it cost.
 
 use super::call_ids::CallIds;
+use super::carried::Thinker;
 use super::port::ModelError;
+use super::words::words_of_text;
 use super::{convert, errors};
-use legwork_core::message::{Message, Part};
+use legwork_core::message::Message;
 use legwork_core::report::{Cost, FailureReason, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use rig_core::completion::{self as rig, CompletionResponse, FinishReason};
 use serde_json::Value;
-
-/// Stands at the end of a text that the provider's limit of output cut off.
-const CUT: &str = "\n\n[cut off: the reply reached the provider's limit of output tokens]";
 
 /// Words of servers for an ordinary end that the library does not know.
 const ORDINARY_ENDS: &[&str] = &["eos_token", "stop_token", "complete", "completed", "finished"];
 
-/// The whole reply, or why it is none.
-pub(super) fn whole(response: CompletionResponse, ids: &mut CallIds) -> Result<Reply, ModelError> {
-    let finish = response.finish_reason();
-    check(&response.raw, finish.as_ref())?;
+/// Gemini's name for a call that its model wrote so badly that it is not handed over.
+const MALFORMED_CALL: &str = "MALFORMED_FUNCTION_CALL";
+
+/// The whole reply of this model, or why it is none.
+pub(super) fn whole(
+    response: CompletionResponse,
+    thinker: &Thinker,
+    ids: &mut CallIds,
+) -> Result<Reply, ModelError> {
+    let reason = response.finish_reason();
+    let malformed = malformed_call(&response, reason.as_ref());
+    if malformed.is_none() {
+        check(&response, reason.as_ref())?;
+    }
     let model = response.model().map(str::to_owned);
     let (usage, cost) = (usage(&response.usage), cost(&response.usage));
-    let mut message = convert::message(response.choice, &response.origin, ids);
-    if finish == Some(FinishReason::Length) {
-        mark_cut(&mut message);
+    let mut message = convert::message(response.choice, thinker, ids);
+    if let Some(text) = malformed {
+        message.parts.push(convert::unreadable_call(text, ids));
     }
-    Ok(Reply { message, usage, cost, model })
+    let finish = finish(&message, reason.as_ref());
+    Ok(Reply { message, usage, cost, model, finish })
 }
 
-fn check(document: &Value, finish: Option<&FinishReason>) -> Result<(), ModelError> {
-    if let Some(error) = document.get("error").filter(|error| !error.is_null()) {
+/// Whatever a provider says: a reply with calls waits for their results.
+fn finish(message: &Message, reason: Option<&FinishReason>) -> Finish {
+    match reason {
+        Some(FinishReason::Length) => Finish::Length,
+        Some(_) | None if message.calls().next().is_some() => Finish::ToolUse,
+        Some(_) | None => Finish::Stop,
+    }
+}
+
+fn check(response: &CompletionResponse, reason: Option<&FinishReason>) -> Result<(), ModelError> {
+    if let Some(error) = response.raw.get("error").filter(|error| !error.is_null()) {
         return Err(errors::of_error_object(&serde_json::json!({ "error": error })));
     }
-    match finish {
-        Some(FinishReason::ContentFilter) => Err(errors::plain(
-            FailureReason::ContentPolicy,
-            "the provider's content filter stopped the reply",
-        )),
+    match reason {
+        Some(FinishReason::ContentFilter) => {
+            let refusal = "the provider's content filter stopped the reply";
+            let message = match &response.error {
+                Some(words) => format!("{refusal}: {}", words_of_text(words)),
+                None => refusal.to_owned(),
+            };
+            Err(errors::plain(FailureReason::ContentPolicy, message))
+        }
         Some(FinishReason::Other(name)) if !ORDINARY_ENDS.contains(&name.as_str()) => {
-            let message = format!("the provider ended the reply with the reason `{}`", name.escape_debug());
+            let name = name.escape_debug();
+            let words = response.error.as_deref().map(|words| format!(": {}", words_of_text(words)));
+            let words = words.unwrap_or_default();
+            let message = format!("the provider ended the reply with the reason `{name}`{words}");
             Err(errors::plain(FailureReason::ServerError, message))
         }
         // The library's list of reasons is open; those that it may add are ends it understands.
@@ -46,15 +72,15 @@ fn check(document: &Value, finish: Option<&FinishReason>) -> Result<(), ModelErr
     }
 }
 
-/// A text that was cut never stands without its mark.
-fn mark_cut(message: &mut Message) {
-    let last_text = message.parts.iter_mut().rev().find_map(|part| match part {
-        Part::Text { text } => Some(text),
-        Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) => None,
-    });
-    match last_text {
-        Some(text) => text.push_str(CUT),
-        None => message.parts.push(Part::Text { text: CUT.trim_start().to_owned() }),
+/// What the provider says about a call that it does not hand over. The call must not fail the reply: its writer reads
+/// what was wrong and can write another one.
+fn malformed_call(response: &CompletionResponse, reason: Option<&FinishReason>) -> Option<String> {
+    match reason {
+        Some(FinishReason::Other(name)) if name == MALFORMED_CALL => {
+            let said = response.raw.pointer("/candidates/0/finishMessage").and_then(Value::as_str);
+            Some(words_of_text(said.unwrap_or_default()))
+        }
+        Some(_) | None => None,
     }
 }
 
@@ -76,7 +102,7 @@ fn cost(usage: &rig::Usage) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use legwork_core::message::Author;
+    use rig_core::message::{Api, Origin};
     use serde_json::json;
 
     #[test]
@@ -89,22 +115,38 @@ mod tests {
         assert_eq!(cost(&rig::Usage::new()), Cost::Unknown);
     }
 
-    #[test]
-    fn only_an_end_that_is_understood_makes_a_reply_whole() {
-        let other = |name: &str| Some(FinishReason::Other(name.to_owned()));
-        let reason =
-            |finish: Option<FinishReason>| check(&json!({}), finish.as_ref()).err().map(|error| error.reason);
-        for finish in [Some(FinishReason::Stop), Some(FinishReason::ToolCalls), other("eos_token"), None] {
-            assert_eq!(reason(finish), None);
-        }
-        assert_eq!(reason(other("network_error")), Some(FailureReason::ServerError));
-        assert_eq!(reason(Some(FinishReason::ContentFilter)), Some(FailureReason::ContentPolicy));
+    fn response(reason: Option<FinishReason>, raw: Value) -> CompletionResponse {
+        let origin = Origin::new(Api::from_static("openai.chat"), "openai", "m");
+        CompletionResponse::new(Vec::new(), rig::Usage::new(), origin, raw)
+            .with_optional_finish_reason(reason)
+    }
+
+    fn whole_of(response: CompletionResponse) -> Result<Reply, ModelError> {
+        let at = reqwest::Url::parse("http://127.0.0.1:1/v1").expect("an address");
+        let thinker = Thinker::new(response.origin.clone(), &at);
+        whole(response, &thinker, &mut CallIds::default())
     }
 
     #[test]
-    fn the_mark_of_a_cut_stands_even_where_no_text_came() {
-        let mut message = Message { author: Author::Assistant, parts: Vec::new() };
-        mark_cut(&mut message);
-        assert!(message.plain_text().starts_with("[cut off"), "{message:?}");
+    fn only_an_end_that_is_understood_makes_a_reply_whole() {
+        let other = |name: &str| Some(FinishReason::Other(name.to_owned()));
+        let end = |reason| whole_of(response(reason, Value::Null));
+        for reason in [Some(FinishReason::Stop), Some(FinishReason::ToolCalls), other("eos_token"), None] {
+            assert_eq!(end(reason).expect("a whole reply").finish, Finish::Stop);
+        }
+        assert_eq!(end(Some(FinishReason::Length)).expect("a whole reply").finish, Finish::Length);
+        let reason = |reason| end(reason).expect_err("it was broken off").reason;
+        assert_eq!(reason(other("network_error")), FailureReason::ServerError);
+        assert_eq!(reason(Some(FinishReason::ContentFilter)), FailureReason::ContentPolicy);
+    }
+
+    #[test]
+    fn k23_a_call_that_is_not_handed_over_is_a_malformed_call_and_no_failure() {
+        let raw = json!({"candidates": [{"finishMessage": "Malformed function call: print("}]});
+        let reply = whole_of(response(Some(FinishReason::Other(MALFORMED_CALL.to_owned())), raw));
+        let reply = reply.expect("a whole reply");
+        let calls: Vec<_> = reply.message.calls().collect();
+        assert_eq!(reply.finish, Finish::ToolUse);
+        assert_eq!(calls[0].malformed.as_deref(), Some("Malformed function call: print("));
     }
 }

@@ -1,6 +1,6 @@
 //! Asks a model again after a failure that may pass: how often, after which pause, and when it is no longer allowed.
 //!
-//! It asks again only as long as nothing of a reply was seen, because a reply must not be shown twice. It knows one call;
+//! It asks again only as long as nothing of a reply was shown, because a reply must not be shown twice. It knows one call;
 //! a pause that all calls of an account share is not its business.
 
 use super::port::{Model, ModelError, ModelRequest, ReplyPart, ReplyStream};
@@ -45,6 +45,8 @@ pub enum Heard {
     Text(String),
     /// A piece of reasoning.
     Thinking(String),
+    /// The model goes on writing the arguments of a call.
+    Moved,
     /// An attempt failed; the next one follows after the pause.
     Retrying(Retrying),
     /// The whole reply; always last.
@@ -100,9 +102,9 @@ enum State {
     Due,
     /// It begins at that instant.
     Pausing(Instant),
-    /// Nothing of a reply was seen yet.
+    /// Nothing of a reply was shown yet.
     Waiting(ReplyStream),
-    /// Something was seen; there is no second attempt any more.
+    /// Something was shown; there is no second attempt any more.
     Hearing(ReplyStream),
     Ended,
 }
@@ -133,13 +135,17 @@ impl Asking {
         }
     }
 
-    /// What an attempt brought first decides whether there may be another one.
+    /// As long as an attempt showed nothing there may be another one.
     fn first(
         &mut self,
         part: Option<Result<ReplyPart, ModelError>>,
         stream: ReplyStream,
     ) -> Result<Heard, ModelError> {
         match part.unwrap_or_else(|| Err(silent_end())) {
+            Ok(ReplyPart::Moved) => {
+                self.state = State::Waiting(stream);
+                Ok(Heard::Moved)
+            }
             Ok(part) => Ok(self.heard(part, stream)),
             Err(error) => self.again(error).map(Heard::Retrying),
         }
@@ -149,6 +155,7 @@ impl Asking {
         let heard = match part {
             ReplyPart::Text(text) => Heard::Text(text),
             ReplyPart::Thinking(text) => Heard::Thinking(text),
+            ReplyPart::Moved => Heard::Moved,
             ReplyPart::Done(reply) => return Heard::Done(reply),
         };
         self.state = State::Hearing(stream);

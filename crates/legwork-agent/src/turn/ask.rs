@@ -70,6 +70,7 @@ async fn listen(
                 teller.take(Kind::Text, &text);
             }
             Some(Ok(Heard::Thinking(text))) => teller.take(Kind::Thinking, &text),
+            Some(Ok(Heard::Moved)) => teller.moved(),
             Some(Ok(Heard::Retrying(retrying))) => agent.site.line.tell(told(retrying)),
             Some(Ok(Heard::Done(reply))) => return Ok(*reply),
             Some(Err(error)) => return Err(error),
@@ -135,10 +136,22 @@ impl<'a> Teller<'a> {
             self.kind = kind;
         }
         self.held.push_str(text);
-        let overdue = self.told_at.is_none_or(|told_at| told_at.elapsed() >= TELL_EVERY);
-        if overdue || self.held.len() >= TELL_BYTES {
+        if self.overdue() || self.held.len() >= TELL_BYTES {
             self.flush();
         }
+    }
+
+    /// A sign of life without a text, told as often as a piece of text would be.
+    fn moved(&mut self) {
+        if self.overdue() {
+            self.flush();
+            self.line.tell(LineEvent::ToolMoved);
+            self.told_at = Some(Instant::now());
+        }
+    }
+
+    fn overdue(&self) -> bool {
+        self.told_at.is_none_or(|told_at| told_at.elapsed() >= TELL_EVERY)
     }
 
     fn flush(&mut self) {

@@ -5,12 +5,15 @@ use super::call::Done;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::Ending;
 use legwork_core::report::{Cost, Report, TraceItem, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A final text that models give when they have none (ENTRY-4).
 const GIVE_UP: &str = "(empty)";
+
+/// Stands at the end of an answer that the provider's limit of output cut off.
+const CUT: &str = "[cut off: the reply reached the provider's limit of output tokens]";
 
 /// The counted facts of one run.
 pub(super) struct Tally {
@@ -21,6 +24,8 @@ pub(super) struct Tally {
     trace: Vec<TraceItem>,
     /// The text so far of a reply that is not whole.
     pub(super) unfinished: String,
+    /// Why the last reply ended.
+    pub(super) finish: Finish,
     pub(super) failures: Failures,
 }
 
@@ -33,6 +38,7 @@ impl Tally {
             cost: Cost::Unknown,
             trace: Vec::new(),
             unfinished: String::new(),
+            finish: Finish::Stop,
             failures: Failures::new(agent.limits.same_failure_max),
         }
     }
@@ -40,6 +46,7 @@ impl Tally {
     /// Counts a whole reply, once (invariant 28).
     pub(super) fn replied(&mut self, reply: &Reply) {
         self.unfinished = String::new();
+        self.finish = reply.finish;
         self.usage += reply.usage;
         self.cost = self.cost.plus(reply.cost);
         if let Some(model) = &reply.model {
@@ -62,6 +69,25 @@ impl Tally {
         }
         let replies = messages.iter().rev().filter(|message| message.author == Author::Assistant);
         replies.map(|message| message.plain_text()).find(|text| !is_blank(text))
+    }
+
+    /// The answer of a run that ended with one. One that was cut off is still an answer, and never stands without its
+    /// mark: no limit of the run was reached, and to ask once more is up to whoever reads it.
+    pub(super) fn answer(&self, messages: &[Arc<Message>]) -> Option<String> {
+        let text = self.last_text(messages)?;
+        Some(match self.finish {
+            Finish::Length => format!("{}\n\n{CUT}", text.trim_end()),
+            Finish::Stop | Finish::ToolUse => text,
+        })
+    }
+
+    /// Why a run ended with a reply that says nothing.
+    pub(super) fn why_blank(&self) -> String {
+        match self.finish {
+            Finish::Length => "the model said nothing before it reached the provider's limit of output tokens",
+            Finish::Stop | Finish::ToolUse => "the model ended with a blank answer",
+        }
+        .to_owned()
     }
 
     /// The report of a run that ended like this.

@@ -18,7 +18,7 @@ use legwork_core::ports::{
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
 use legwork_core::report::{Cost, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use legwork_core::time::Timestamp;
 use legwork_engine::{AtCapacity, Clock, Engine, Options, Patience, Wiring};
 use legwork_testkit::memory::MemoryStore;
@@ -51,7 +51,7 @@ impl Model for Obedient {
             (_, _) => return hang(Arc::clone(&self.hanging)),
         };
         let message = Message { author: Author::Assistant, parts };
-        let reply = Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None };
+        let reply = Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None, finish: Finish::Stop };
         Box::pin(stream::iter([Ok(ReplyPart::Done(Box::new(reply)))]))
     }
 }
@@ -68,7 +68,7 @@ fn results(message: &Message) -> String {
             Ok(answer) => answer["results"][0]["summary"].as_str().unwrap_or("no summary").to_owned(),
             Err(_) => result.content.clone(),
         },
-        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) => "no result".to_owned(),
+        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => "no result".to_owned(),
     };
     format!("({})", message.parts.iter().map(result).collect::<Vec<_>>().join(" "))
 }

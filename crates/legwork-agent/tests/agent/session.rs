@@ -121,7 +121,7 @@ fn results(message: &Message) -> Vec<&str> {
 fn answered(part: &Part) -> Option<&str> {
     match part {
         Part::Result(result) => Some(result.call_id.as_str()),
-        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) => None,
+        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
     }
 }
 

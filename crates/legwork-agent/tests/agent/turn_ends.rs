@@ -2,9 +2,11 @@
 
 use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
 use legwork_agent::models::{ModelError, ReplyPart};
+use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, FailureReason, Report, Usage};
+use legwork_core::step::{Finish, Reply};
 use serde_json::json;
 use std::time::Duration;
 
@@ -109,6 +111,43 @@ async fn what_happens_is_told_on_the_line_in_order() {
             "replied 10/2",
         ]
     );
+}
+
+fn cut_off(text: &str) -> Say {
+    let reply = Reply {
+        message: Message::text(Author::Assistant, text),
+        usage: Usage::default(),
+        cost: Cost::Unknown,
+        model: None,
+        finish: Finish::Length,
+    };
+    Say::Parts(vec![Ok(ReplyPart::Done(Box::new(reply)))])
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_never_stands_without_its_mark() {
+    let bench = bench([cut_off("It is bl")]);
+    let report = bench.run().await;
+    let (ending, answer) = ended(&report);
+    assert_eq!(ending, Ending::Answered);
+    assert!(answer.is_some_and(|answer| answer.starts_with("It is bl\n\n[cut off")), "{answer:?}");
+    assert!(bench.line.words().iter().any(|word| word.contains("was cut off")), "{:?}", bench.line.words());
+}
+
+#[tokio::test]
+async fn a_reply_that_was_cut_off_before_it_said_anything_is_no_answer() {
+    let report = bench([cut_off("")]).run().await;
+    assert_eq!(report.ending, Ending::Failed(FailureKind::EmptyAnswer));
+    assert!(report.error.is_some_and(|error| error.contains("limit of output tokens")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_are_being_written_show_on_the_line_now_and_then() {
+    let mut parts: Vec<_> = (0..100).map(|_| Ok(ReplyPart::Moved)).collect();
+    parts.push(Err(failure(FailureReason::Auth, "no")));
+    let bench = bench([Say::Parts(parts)]);
+    bench.run().await;
+    assert_eq!(bench.line.words(), ["asked", "moved"]);
 }
 
 #[tokio::test(start_paused = true)]

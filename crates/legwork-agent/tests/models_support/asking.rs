@@ -4,7 +4,7 @@
 use futures::StreamExt;
 use legwork_agent::models::Model;
 use legwork_agent::models::{
-    ApiKey, CallLimits, ModelError, ModelRequest, OpenAiChat, OpenAiChatOptions, Proxies, ReplyPart,
+    ApiKey, CallLimits, ModelError, ModelRequest, Protocol, Proxies, RemoteModel, RemoteOptions, ReplyPart,
     ReplyStream, SharedHttp, ToolSpec,
 };
 use legwork_core::message::{Author, Message, Part, ToolResult};
@@ -20,8 +20,9 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The key that every test sends.
 pub const KEY: &str = "sk-test-key";
 
-pub fn options(base_url: &str) -> OpenAiChatOptions {
-    OpenAiChatOptions {
+pub fn options(base_url: &str) -> RemoteOptions {
+    RemoteOptions {
+        protocol: Protocol::ChatCompletions,
         provider: "openai-compatible".into(),
         base_url: base_url.into(),
         key: ApiKey::new(KEY),
@@ -31,24 +32,24 @@ pub fn options(base_url: &str) -> OpenAiChatOptions {
     }
 }
 
-pub fn model(options: OpenAiChatOptions) -> OpenAiChat {
-    OpenAiChat::new(options, &SharedHttp::new(Proxies::default())).expect("a route")
+pub fn model(options: RemoteOptions) -> RemoteModel {
+    RemoteModel::new(options, &SharedHttp::new(Proxies::default())).expect("a route")
 }
 
-pub fn model_at(server: &ScriptedServer) -> OpenAiChat {
+pub fn model_at(server: &ScriptedServer) -> RemoteModel {
     model(options(&server.base_url()))
 }
 
-pub fn named(server: &ScriptedServer, name: &str) -> OpenAiChat {
-    model(OpenAiChatOptions { model: name.into(), ..options(&server.base_url()) })
+pub fn named(server: &ScriptedServer, name: &str) -> RemoteModel {
+    model(RemoteOptions { model: name.into(), ..options(&server.base_url()) })
 }
 
-pub fn without_key(base_url: &str) -> OpenAiChat {
-    model(OpenAiChatOptions { key: None, ..options(base_url) })
+pub fn without_key(base_url: &str) -> RemoteModel {
+    model(RemoteOptions { key: None, ..options(base_url) })
 }
 
-pub fn with_limits(base_url: &str, limits: CallLimits) -> OpenAiChat {
-    model(OpenAiChatOptions { limits, ..options(base_url) })
+pub fn with_limits(base_url: &str, limits: CallLimits) -> RemoteModel {
+    model(RemoteOptions { limits, ..options(base_url) })
 }
 
 /// A conversation of a system message and this one, with one tool.
@@ -78,7 +79,7 @@ pub fn answered(mut request: ModelRequest, reply: Message, content: &str) -> Mod
 }
 
 /// All parts before the end, and the end.
-pub async fn ask(model: &OpenAiChat, request: ModelRequest) -> (Vec<ReplyPart>, Result<Reply, ModelError>) {
+pub async fn ask(model: &RemoteModel, request: ModelRequest) -> (Vec<ReplyPart>, Result<Reply, ModelError>) {
     let mut stream = model.respond(request);
     let mut parts = Vec::new();
     loop {
@@ -87,7 +88,7 @@ pub async fn ask(model: &OpenAiChat, request: ModelRequest) -> (Vec<ReplyPart>, 
                 assert!(next(&mut stream).await.is_none(), "the stream goes on after its end");
                 return (parts, Ok(*reply));
             }
-            Ok(part @ (ReplyPart::Text(_) | ReplyPart::Thinking(_))) => parts.push(part),
+            Ok(part @ (ReplyPart::Text(_) | ReplyPart::Thinking(_) | ReplyPart::Moved)) => parts.push(part),
             Err(error) => {
                 assert!(next(&mut stream).await.is_none(), "the stream goes on after an error");
                 return (parts, Err(error));
@@ -97,7 +98,7 @@ pub async fn ask(model: &OpenAiChat, request: ModelRequest) -> (Vec<ReplyPart>, 
 }
 
 /// The error of a call that must fail.
-pub async fn failure(model: &OpenAiChat) -> ModelError {
+pub async fn failure(model: &RemoteModel) -> ModelError {
     ask(model, request("hi")).await.1.expect_err("the call must fail")
 }
 
@@ -116,6 +117,8 @@ pub async fn rest(stream: &mut ReplyStream) -> Vec<Result<ReplyPart, ModelError>
 pub fn text_of(part: &ReplyPart) -> &str {
     match part {
         ReplyPart::Text(text) => text,
-        ReplyPart::Thinking(_) | ReplyPart::Done(_) => panic!("a piece of text was expected, not {part:?}"),
+        ReplyPart::Thinking(_) | ReplyPart::Moved | ReplyPart::Done(_) => {
+            panic!("a piece of text was expected, not {part:?}")
+        }
     }
 }

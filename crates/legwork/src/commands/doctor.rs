@@ -128,7 +128,7 @@ async fn answers(model: Arc<dyn Model>) -> Check {
         while let Some(part) = parts.next().await {
             match part {
                 Ok(ReplyPart::Done(_)) => return Ok(()),
-                Ok(ReplyPart::Text(_) | ReplyPart::Thinking(_)) => {}
+                Ok(ReplyPart::Text(_) | ReplyPart::Thinking(_) | ReplyPart::Moved) => {}
                 Err(error) => return Err(error.to_string()),
             }
         }

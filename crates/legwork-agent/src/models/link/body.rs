@@ -4,14 +4,11 @@ use super::{Fault, Way, in_library};
 use crate::models::frames::Frames;
 use reqwest::Response;
 use rig_core::error::ProviderError;
-use rig_core::http_client::framing::WireFrame;
+use rig_core::http_client::framing::{Framing, WireFrame};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-
-/// The data of the last event of a stream.
-const LAST: &str = "[DONE]";
 
 /// How long the end of the body may take to come after the last event. A connection whose body was read to its end is
 /// used again; the wait is spent only where the provider keeps it open.
@@ -30,8 +27,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub fn new(response: Response, way: Arc<Way>) -> Self {
-        let (frames, ready) = (Frames::default(), VecDeque::new());
+    pub fn new(response: Response, way: Arc<Way>, framing: Framing) -> Self {
+        let frames = match framing {
+            Framing::Sse => Frames::events(),
+            Framing::Ndjson | Framing::Whole => Frames::lines(),
+        };
+        let ready = VecDeque::new();
         Reading { response: Some(response), way, frames, ready, bytes: 0 }
     }
 
@@ -39,14 +40,14 @@ impl Reading {
     pub async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(data) = self.ready.pop_front() {
-                if data.trim() == LAST {
+                if self.way.protocol.is_last(&data) {
                     self.linger().await;
                 }
                 return Some(Ok(WireFrame::Text(data)));
             }
             match self.read(self.way.idle_max).await {
                 Ok(true) => {}
-                Ok(false) => return None,
+                Ok(false) => self.ready.push_back(self.frames.rest()?),
                 Err(fault) => return Some(Err(in_library(fault))),
             }
         }

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream;
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::report::{Cost, FailureReason, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,9 @@ impl Scripted {
             },
         );
         let mut parts: Vec<_> = message.parts.iter().flat_map(pieces).collect();
-        let reply = Reply { message, usage, cost: Cost::Unknown, model: Some(self.name.to_string()) };
+        let finish = if step.calls.is_empty() { Finish::Stop } else { Finish::ToolUse };
+        let model = Some(self.name.to_string());
+        let reply = Reply { message, usage, cost: Cost::Unknown, model, finish };
         parts.push(ReplyPart::Done(Box::new(reply)));
         Ok((step.delay, parts))
     }
@@ -115,7 +117,7 @@ fn pieces(part: &Part) -> Vec<ReplyPart> {
     match part {
         Part::Text { text } => words(text).into_iter().map(ReplyPart::Text).collect(),
         Part::Reasoning { text, .. } => words(text).into_iter().map(ReplyPart::Thinking).collect(),
-        Part::Call(_) | Part::Result(_) => Vec::new(),
+        Part::Call(_) | Part::Result(_) | Part::Image(_) => Vec::new(),
     }
 }
 
@@ -131,6 +133,8 @@ fn bytes(message: &Message) -> usize {
         Part::Text { text } | Part::Reasoning { text, .. } => text.len(),
         Part::Call(call) => call.name.len() + call.arguments.to_string().len(),
         Part::Result(result) => result.content.len(),
+        // What a picture costs is not a matter of its bytes, and a script does not look at it.
+        Part::Image(_) => 0,
     };
     message.parts.iter().map(part).sum()
 }

@@ -5,7 +5,7 @@ use futures::{FutureExt, StreamExt, stream};
 use legwork_agent::models::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::report::{Cost, FailureReason, Usage};
-use legwork_core::step::Reply;
+use legwork_core::step::{Finish, Reply};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -102,12 +102,14 @@ fn text_part(text: &'static str) -> Option<Result<ReplyPart, ModelError>> {
 
 fn reply(text: &str, calls: Vec<ToolCall>) -> ReplyPart {
     let text = (!text.is_empty()).then(|| Part::Text { text: text.to_owned() });
+    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolUse };
     let parts = text.into_iter().chain(calls.into_iter().map(Part::Call)).collect();
     ReplyPart::Done(Box::new(Reply {
         message: Message { author: Author::Assistant, parts },
         usage: Usage { input: 10, output: 2, cached: 4, reasoning: 1 },
         cost: Cost::MicroUsd(7),
         model: Some("fake-model-1".to_owned()),
+        finish,
     }))
 }
 

@@ -1,4 +1,4 @@
-//! Journals of steps.
+//! Journals of steps: their order, their fences, and the acknowledgements that are committed with them.
 
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
@@ -7,7 +7,7 @@ use legwork_core::ids::ClaimId;
 use legwork_core::message::{Author, Message, ToolCall, ToolResult};
 use legwork_core::ports::{StoreError, WriteSteps};
 use legwork_core::report::{Cost, Usage};
-use legwork_core::step::{Action, Actor, Product, Reply, StepChange, StepRecord, StepState};
+use legwork_core::step::{Action, Actor, Finish, Product, Reply, StepChange, StepRecord, StepState};
 use legwork_core::time::Timestamp;
 use serde_json::json;
 
@@ -47,6 +47,7 @@ pub async fn a_journal_comes_back_in_order(place: &dyn Place) {
         usage: Usage { input: 9, output: 8, cached: 7, reasoning: 6 },
         cost: Cost::Unknown,
         model: None,
+        finish: Finish::Length,
     };
     let tool = |read_only| Action::Tool { call: call.clone(), read_only };
     let opened = Product::Opened(vec![Message::text(Author::System, "s"), Message::text(Author::User, "u")]);

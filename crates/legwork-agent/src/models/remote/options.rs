@@ -1,21 +1,19 @@
 //! What a route is made of, and the checks that it passes before anything is sent.
 
+use super::protocol::Protocol;
 use crate::models::key::ApiKey;
 use reqwest::Url;
-use reqwest::header::HeaderValue;
-use rig_core::providers::openai::wire::{Dialect, all};
 use std::time::Duration;
 use thiserror::Error;
 
-/// The path of the endpoint below the base URL.
-const PATH: &str = "chat/completions";
-
 /// One route to a model.
 #[derive(Debug, Clone)]
-pub struct OpenAiChatOptions {
+pub struct RemoteOptions {
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// The name that comes before the slash in the model's name.
     pub provider: String,
-    /// The address that `/chat/completions` is below of, such as `https://api.openai.com/v1`.
+    /// The address that the protocol's path is below of, such as `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key that belongs to this address; it is sent nowhere else.
     pub key: Option<ApiKey>,
@@ -83,24 +81,4 @@ pub(super) fn base_url(text: &str) -> Result<Url, RouteError> {
 /// An address as it may be shown: what stands before an `@` may be a password.
 fn shown(text: &str) -> String {
     text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"))
-}
-
-pub(super) fn endpoint(base: &Url) -> Url {
-    let mut endpoint = base.clone();
-    endpoint.set_path(&format!("{}/{PATH}", base.path().trim_end_matches('/')));
-    endpoint
-}
-
-pub(super) fn authorization(key: &ApiKey) -> Result<HeaderValue, RouteError> {
-    let mut value =
-        HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(|_| RouteError::Key)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-/// The vendor whose own address this is, of those the library knows peculiarities of. Only `https` proves it: what
-/// listens on a port of this machine may be anything.
-pub(super) fn dialect_of(base: &Url) -> Option<&'static Dialect> {
-    let is_own = |own: &str| Url::parse(own).is_ok_and(|own| own.origin() == base.origin());
-    all().find(|dialect| base.scheme() == "https" && is_own(dialect.base_url))
 }

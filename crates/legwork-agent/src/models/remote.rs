@@ -1,11 +1,15 @@
-//! OpenAI chat completions behind the port [`Model`], for the vendor and for every server that speaks the same.
+//! A model behind an address: one adapter of the port [`Model`] for every protocol that providers speak.
 //!
-//! It owns one route: address, key and model, bound together for good. The wire format is a library's and none of its
-//! types leave this crate; sending is `link`'s, the meaning of failures `errors`'.
+//! It owns one route: address, key and model, bound together for good. The wire formats are a library's and none of its
+//! types leave this crate; sending is `link`'s, the meaning of failures `errors`', what differs between protocols
+//! `protocol`'s and `wires`'.
 
 mod options;
+mod protocol;
+mod wires;
 
 use super::call_ids::CallIds;
+use super::carried::Thinker;
 use super::http::SharedHttp;
 use super::link::{Link, Way};
 use super::port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
@@ -14,68 +18,60 @@ use futures::StreamExt;
 use futures::stream;
 use legwork_core::report::{Cost, FailureReason};
 use legwork_core::step::Reply;
-use rig_core::catalog::Catalog;
-use rig_core::completion::{CompletionRequest, ReplayTarget};
-use rig_core::driver::Model as Driver;
+use rig_core::completion::CompletionRequest;
 use rig_core::error::ProviderError;
-use rig_core::message::Origin;
-use rig_core::providers::openai::OpenAIConfig;
-use rig_core::providers::openai::wire::{Chat, OPENAI};
-use rig_core::streaming::{CompletionStream, Item, StreamEvent};
+use rig_core::streaming::{CompletionStream, Item, PartKind, StreamEvent};
 use std::sync::Arc;
 use tracing::dispatcher::{Dispatch, with_default};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 
-pub use options::{CallLimits, OpenAiChatOptions, RouteError};
-use options::{authorization, base_url, dialect_of, endpoint};
+use options::base_url;
+pub use options::{CallLimits, RemoteOptions, RouteError};
+pub use protocol::Protocol;
+use wires::{Wired, listed_window, wired};
 
-/// A model behind an OpenAI chat completions endpoint. A clone shares everything.
+/// A model behind an address. A clone shares everything.
 #[derive(Clone)]
-pub struct OpenAiChat {
+pub struct RemoteModel {
     route: Arc<Route>,
 }
 
 struct Route {
-    driver: Driver<Chat, Link>,
-    /// The model as the library names it, to which its own reasoning goes back.
-    origin: Origin,
-    options: OpenAiChatOptions,
-    /// Whether the address is the vendor's own, so that its price list and model facts hold.
-    at_vendor: bool,
+    wired: Wired,
+    /// The model to which its own reasoning goes back.
+    thinker: Thinker,
+    options: RemoteOptions,
 }
 
-impl OpenAiChat {
+impl RemoteModel {
     /// A route over the shared clients. Nothing is sent, opened or read from disk, except that an `https` address
     /// loads the certificates that the system trusts.
     ///
     /// # Errors
     /// When the address, the key or the model cannot be used; no request was made then.
-    pub fn new(options: OpenAiChatOptions, http: &SharedHttp) -> Result<Self, RouteError> {
+    pub fn new(options: RemoteOptions, http: &SharedHttp) -> Result<Self, RouteError> {
         let base = base_url(&options.base_url)?;
         if options.model.trim().is_empty() {
             return Err(RouteError::Model(options.provider));
         }
-        let vendor = dialect_of(&base);
+        let protocol = options.protocol;
         let way = Way {
             client: http.client_for(&base),
-            endpoint: endpoint(&base),
-            authorization: options.key.as_ref().map(authorization).transpose()?,
+            endpoint: protocol.endpoint(&base, &options.model),
+            key: options.key.as_ref().map(|key| protocol.key_header(key)).transpose()?,
+            protocol,
             idle_max: options.limits.idle_max,
             reply_max_bytes: options.limits.reply_max_bytes,
         };
-        // The library is not given the key: what it does not have it cannot lose.
-        let config =
-            OpenAIConfig::with_key(vendor.unwrap_or(&OPENAI), "").with_base_url(way.endpoint.as_str());
-        let wire = config.chat(options.model.as_str());
-        let origin = Origin::new(wire.api(), wire.provider.dialect.name, options.model.as_str());
-        let driver = Driver::new(wire, Link::new(way));
-        Ok(OpenAiChat { route: Arc::new(Route { driver, origin, options, at_vendor: vendor.is_some() }) })
+        let wired = wired(&options, &base, Link::new(way));
+        let thinker = Thinker::new(wired.origin.clone(), &base);
+        Ok(RemoteModel { route: Arc::new(Route { wired, thinker, options }) })
     }
 }
 
-impl Model for OpenAiChat {
+impl Model for RemoteModel {
     fn facts(&self) -> ModelFacts {
-        let OpenAiChatOptions { provider, model, window, .. } = &self.route.options;
+        let RemoteOptions { provider, model, window, .. } = &self.route.options;
         let window = window.or_else(|| self.route.listed_window());
         ModelFacts { name: format!("{provider}/{model}"), window }
     }
@@ -88,27 +84,28 @@ impl Model for OpenAiChat {
 
 impl Route {
     fn listed_window(&self) -> Option<u64> {
-        let dialect = self.driver.wire.provider.dialect.name;
-        let listed = || Catalog::builtin().resolve(&format!("{dialect}/{}", self.options.model));
-        let window = self.at_vendor.then(listed).flatten()?.context_window?;
-        Some(u64::from(window))
+        self.wired.at_vendor.then(|| listed_window(&self.wired.origin)).flatten()
     }
 
     fn open(&self, request: &ModelRequest) -> Result<CompletionStream, ModelError> {
-        let mut history = convert::history(&request.messages, &self.origin);
+        let mut history = convert::history(&request.messages, &self.thinker);
         let Some(last) = history.pop() else {
             return Err(errors::plain(FailureReason::BadRequest, "the conversation is empty"));
         };
         let wanted = CompletionRequest::new(last).messages(history).tools(convert::tools(&request.tools));
         let wanted = wanted.max_tokens(self.options.limits.output_max_tokens);
-        let open = || self.driver.stream(wanted).map_err(|error| self.failure(&error));
+        let wanted = match &self.wired.fields {
+            Some(fields) => wanted.additional_params(fields.clone()),
+            None => wanted,
+        };
+        let open = || self.wired.model.stream(wanted).map_err(|error| self.failure(&error));
         with_default(&Dispatch::none(), open)
     }
 
     async fn finish(&self, stream: CompletionStream, mut ids: CallIds) -> Result<ReplyPart, ModelError> {
         let response = unheard(stream.finish()).await.map_err(|error| self.failure(&error))?;
-        let reply = reply::whole(response, &mut ids).map_err(|error| self.masked(error))?;
-        let cost = if self.at_vendor { reply.cost } else { Cost::Unknown };
+        let reply = reply::whole(response, &self.thinker, &mut ids).map_err(|error| self.masked(error))?;
+        let cost = if self.wired.at_vendor { reply.cost } else { Cost::Unknown };
         Ok(ReplyPart::Done(Box::new(Reply { cost, ..reply })))
     }
 
@@ -153,7 +150,7 @@ impl Call {
                 State::Reading(mut stream, ids) => match unheard(stream.next()).await {
                     Some(Ok(item)) => {
                         self.state = State::Reading(stream, ids);
-                        if let Some(part) = visible(item) {
+                        if let Some(part) = part_of(item) {
                             return Some(Ok(part));
                         }
                     }
@@ -171,12 +168,15 @@ fn unheard<F: Future>(future: F) -> WithDispatch<F> {
     future.with_subscriber(Dispatch::none())
 }
 
-/// The part of a reply that can be shown as it arrives.
-fn visible(item: Item<StreamEvent>) -> Option<ReplyPart> {
+/// What of an event can be shown as it arrives, or counts as a sign of life.
+fn part_of(item: Item<StreamEvent>) -> Option<ReplyPart> {
     match item {
         Item::Event(StreamEvent::Text { text, .. }) => Some(ReplyPart::Text(text)),
         Item::Event(StreamEvent::Reasoning { text, .. }) if !text.is_empty() => {
             Some(ReplyPart::Thinking(text))
+        }
+        Item::Event(StreamEvent::Start { kind: PartKind::ToolCall, .. } | StreamEvent::Arguments { .. }) => {
+            Some(ReplyPart::Moved)
         }
         Item::Event(_) | Item::Unknown(_) => None,
     }

@@ -6,7 +6,6 @@
 mod ask;
 mod call;
 mod tally;
-mod trace;
 mod way;
 
 use crate::journal::{Journal, Next, Outputs};

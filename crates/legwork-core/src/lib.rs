@@ -23,3 +23,4 @@ pub mod report;
 pub mod steering;
 pub mod step;
 pub mod time;
+mod trace;

@@ -13,15 +13,15 @@ use crate::handle::Handle;
 use crate::options::Options;
 use crate::runner::Run;
 use crate::wiring::Wiring;
-use commit::{Commits, Done};
-use housekeeping::Chores;
+use commit::{Commits, Done, Refused};
+use housekeeping::{Chores, Found};
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{ChildView, DispatchError, LiveEvent, StopNotice, Stopped};
+use legwork_core::ports::{AppendError, ChildView, DispatchError, LiveEvent, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
-use legwork_core::steering::{Request, Scope};
+use legwork_core::steering::Scope;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -49,6 +49,15 @@ const EVENTS_A_COMMIT: usize = 256;
 /// A moment to wake up at when there is no reason to.
 fn far_off() -> Instant {
     Instant::now() + Duration::from_secs(3600)
+}
+
+/// What the dispatcher begins with, beside its handle.
+pub(crate) struct Start {
+    pub(crate) options: Options,
+    pub(crate) inbox: mpsc::Receiver<Message>,
+    pub(crate) live: broadcast::Sender<LiveEvent>,
+    /// The newest request that was stored before this process had any work.
+    pub(crate) asked_before: u64,
 }
 
 pub(crate) struct Dispatcher {
@@ -89,16 +98,17 @@ impl Waiting {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(options: Options, handle: &Handle, inbox: mpsc::Receiver<Message>) -> Self {
+    pub(crate) fn new(start: Start, handle: &Handle) -> Self {
+        let Start { options, inbox, live, asked_before } = start;
         let wiring = handle.wiring().clone();
         Dispatcher {
             book: Book::new(options, wiring.owner.id.clone()),
             commits: Commits::new(wiring.store.clone()),
-            chores: Chores::new(&wiring),
+            chores: Chores::new(&wiring, asked_before),
             wiring,
             inbox,
             mailbox: handle.mailbox(),
-            live: handle.live(),
+            live,
             runners: JoinSet::new(),
             runs: HashMap::new(),
             tasks: HashMap::new(),
@@ -116,7 +126,7 @@ impl Dispatcher {
                 self.commits.hurry();
             }
             self.commits.begin();
-            let (deadline, round) = (self.next_deadline(), self.chores.due(&self.book));
+            let (deadline, round) = (self.next_deadline(), self.chores.due());
             tokio::select! {
                 biased;
                 done = self.commits.finished() => self.committed(done),
@@ -124,7 +134,7 @@ impl Dispatcher {
                 () = tokio::time::sleep_until(deadline) => self.tick(),
                 // Deadline: other processes' requests are looked for so often.
                 () = tokio::time::sleep_until(round) => self.do_chores(),
-                requests = self.chores.finished() => self.carry_out(requests),
+                found = self.chores.finished() => self.carry_out(found),
                 Some(message) = self.inbox.recv() => self.take_in(message),
                 Some(ended) = self.runners.join_next_with_id() => self.ended(ended),
             }
@@ -284,8 +294,12 @@ impl Dispatcher {
         self.chores.begin(&pulses, &self.book);
     }
 
-    fn carry_out(&mut self, requests: Vec<Request>) {
-        for stop in self.chores.stops_of_ours(requests, &self.book) {
+    fn carry_out(&mut self, found: Found) {
+        for delegation in found.lost {
+            let why = Refused::Append(AppendError::Stale(delegation.clone()));
+            self.give_up(&delegation, &why, &mut Vec::new());
+        }
+        for stop in self.chores.stops_of_ours(found.requests, &self.book) {
             self.step(stop);
         }
     }

@@ -1,7 +1,7 @@
 //! The engine as its owner and its front doors see it. The channel to the dispatcher never shows.
 
 use crate::courier;
-use crate::dispatcher::{Dispatcher, Message};
+use crate::dispatcher::{Dispatcher, Message, Start};
 use crate::options::{Options, OptionsError};
 use crate::wiring::Wiring;
 use legwork_core::batch::{NewBatch, Ticket};
@@ -31,7 +31,8 @@ pub struct Engine {
 #[derive(Clone)]
 pub struct Handle {
     mailbox: mpsc::Sender<Message>,
-    live: broadcast::Sender<LiveEvent>,
+    /// Held by the dispatcher and its lines, so that every watch ends with the engine.
+    live: broadcast::WeakSender<LiveEvent>,
     wiring: Wiring,
 }
 
@@ -54,11 +55,15 @@ impl Engine {
     pub async fn start(options: Options, wiring: Wiring) -> Result<Engine, StartError> {
         let options = options.validated()?;
         wiring.store.enter(wiring.owner.clone(), wiring.clock.now().wall).await?;
+        // What was asked for before this process has any work is not meant for it.
+        let asked = wiring.store.requests(0).await?;
+        let asked_before = asked.iter().map(|(number, _)| *number).max().unwrap_or_default();
         let (mailbox, inbox) = mpsc::channel(MAILBOX_MAX);
         let (live, _) = broadcast::channel(WATCH_MAX);
-        let handle = Handle { mailbox, live, wiring };
+        let handle = Handle { mailbox, live: live.downgrade(), wiring };
         let mut service = JoinSet::new();
-        service.spawn(Dispatcher::new(options, &handle, inbox).run());
+        let start = Start { options, inbox, live, asked_before };
+        service.spawn(Dispatcher::new(start, &handle).run());
         Ok(Engine { handle, service })
     }
 
@@ -99,10 +104,6 @@ impl Handle {
 
     pub(crate) fn mailbox(&self) -> mpsc::Sender<Message> {
         self.mailbox.clone()
-    }
-
-    pub(crate) fn live(&self) -> broadcast::Sender<LiveEvent> {
-        self.live.clone()
     }
 
     pub(crate) fn wiring(&self) -> &Wiring {
@@ -189,7 +190,9 @@ impl Delegator for Handle {
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        Box::new(Watcher { events: self.live.subscribe() })
+        // A sender that is gone at once makes a watch that ends at once.
+        let live = self.live.upgrade().unwrap_or_else(|| broadcast::Sender::new(1));
+        Box::new(Watcher { events: live.subscribe() })
     }
 }
 

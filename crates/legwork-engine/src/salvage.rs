@@ -5,8 +5,8 @@ use legwork_core::message::Message;
 use legwork_core::outcome::Ending;
 use legwork_core::ports::Store;
 use legwork_core::pulse::Pulse;
-use legwork_core::report::Report;
-use legwork_core::step::{Action, Actor, Product, StepRecord, StepState};
+use legwork_core::report::{Report, TraceItem};
+use legwork_core::step::{Action, Actor, Product, Reply, StepRecord, StepState};
 
 /// A report with what the journal knows; with the pulse's counts where there is none, or it cannot be read.
 pub(crate) async fn salvage(store: &dyn Store, child: &ChildId, ending: Ending, pulse: &Pulse) -> Report {
@@ -28,13 +28,23 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
     let mut report = Report::bare(ending);
     for step in steps {
         report.model_calls += u32::from(matches!(step.action, Action::Model));
-        let StepState::Done(Product::Reply(reply)) = &step.state else { continue };
-        report.usage += reply.usage;
-        report.cost = report.cost.plus(reply.cost);
-        report.model = reply.model.clone().or(report.model);
-        report.answer = last_text(&reply.message).or(report.answer);
+        match (&step.action, &step.state) {
+            (_, StepState::Done(Product::Reply(reply))) => replied(&mut report, reply),
+            (Action::Tool { call, .. }, StepState::Done(Product::Output(result))) => {
+                report.tool_trace.push(TraceItem::of(call, result));
+            }
+            (Action::Open | Action::Model, StepState::Done(Product::Output(_)))
+            | (_, StepState::Done(Product::Opened(_)) | StepState::Intended | StepState::Failed(_)) => {}
+        }
     }
     report
+}
+
+fn replied(report: &mut Report, reply: &Reply) {
+    report.usage += reply.usage;
+    report.cost = report.cost.plus(reply.cost);
+    report.model = reply.model.clone().or_else(|| report.model.take());
+    report.answer = last_text(&reply.message).or_else(|| report.answer.take());
 }
 
 fn last_text(message: &Message) -> Option<String> {

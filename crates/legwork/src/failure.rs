@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use crate::wording;
+
 /// Every exit code of the program. Other programs rely on the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -155,16 +157,16 @@ impl CliError {
 
     /// The form for people: message, hint and, with `-v`, the errors underneath; one fact a line.
     pub fn to_text(&self, detail: Detail) -> String {
-        let mut text = format!("error: {}", indent(&self.message));
+        let mut text = format!("error: {}", lines(&self.message));
         if let Some(hint) = &self.hint {
-            text.push_str(&format!("\n  hint: {}", indent(hint)));
+            text.push_str(&format!("\n  hint: {}", lines(hint)));
         }
         match detail {
             Detail::Brief => {}
             Detail::Causes => {
                 let mut cause = self.source();
                 while let Some(error) = cause {
-                    text.push_str(&format!("\n  because: {}", indent(&error.to_string())));
+                    text.push_str(&format!("\n  because: {}", lines(&error.to_string())));
                     cause = error.source();
                 }
             }
@@ -203,9 +205,9 @@ pub fn report(error: &CliError, form: Form) -> Exit {
     error.exit()
 }
 
-/// Continuation lines stand under the first one.
-fn indent(text: &str) -> String {
-    text.replace('\n', "\n    ")
+/// The lines of a text, the further ones under the first. It may quote a file, a provider or a child.
+fn lines(text: &str) -> String {
+    wording::plain(text).replace('\n', "\n    ")
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteSt
 pub fn open_to_work(invocation: &Invocation) -> Result<Arc<SqliteStore>, CliError> {
     let state = invocation.paths.state()?;
     state.prepare()?;
-    let options = StoreOptions { max_pages: max_pages(invocation)? };
+    let options = StoreOptions { max_pages: max_pages(invocation)?, ..StoreOptions::default() };
     Ok(Arc::new(SqliteStore::open(&state.database(), options)?))
 }
 

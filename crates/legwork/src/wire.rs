@@ -23,6 +23,9 @@ use crate::paths::StateFolder;
 use crate::settings::{self, DelegationSettings, Settings};
 use crate::{retention, state};
 
+/// What a stop may take on top of its grace until everything it reached is stored.
+const STOP_SLACK: Duration = Duration::from_millis(400);
+
 /// Everything a working verb needs.
 pub struct Workplace {
     /// The database.
@@ -37,9 +40,12 @@ pub struct Workplace {
     pub models: Arc<Models>,
     /// How commands are run, and where their process groups are noted.
     commands: (Arc<Shells>, Arc<Groups>),
+    transcripts: Arc<FileTranscripts>,
     state: StateFolder,
     retention: Duration,
-    engine: Engine,
+    stop_grace: Duration,
+    /// Taken when the workplace is closed.
+    engine: Option<Engine>,
 }
 
 impl Workplace {
@@ -58,6 +64,7 @@ impl Workplace {
         let shells = Shells::new(std::env::vars_os())?;
         let commands = (Arc::new(shells), Arc::new(Groups::new(store.clone())));
         let tools = Tools::of(&settings.delegation, commands.clone(), None);
+        let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
             store: store.clone(),
             worker: Arc::new(LocalWorker::new(parts(
@@ -66,7 +73,7 @@ impl Workplace {
                 &tools,
                 (store.clone(), models.clone()),
             )?)),
-            transcripts: Arc::new(transcripts(invocation)?),
+            transcripts: transcripts.clone(),
             clock: owner.clock,
             bits: owner.bits.clone(),
             owner: owner.record.clone(),
@@ -80,9 +87,11 @@ impl Workplace {
             commands,
             state: invocation.paths.state()?,
             retention: settings.delegation.retention,
+            stop_grace: settings.delegation.stop_grace,
+            transcripts,
             store,
             owner,
-            engine,
+            engine: Some(engine),
         })
     }
 
@@ -111,10 +120,32 @@ impl Workplace {
         tools.toolbox
     }
 
-    /// Ends the engine; what still runs is cut after the stop grace and stays in the store.
-    pub async fn close(self) {
-        self.engine.close().await;
-        self.commands.1.flush().await;
+    /// How long a stop may take until everything it reached is stored.
+    pub fn stop_max(&self) -> Duration {
+        self.stop_grace + STOP_SLACK
+    }
+
+    /// Ends the engine: what still runs is cut after the stop grace and stays in the store; transcripts are whole
+    /// afterwards. A second call does nothing.
+    pub async fn close(&mut self) {
+        let Some(engine) = self.engine.take() else { return };
+        let ending = async {
+            engine.close().await;
+            self.commands.1.flush().await;
+        };
+        // Deadline: a program that was told to end must be gone in time, whatever the disk does.
+        if tokio::time::timeout(self.stop_max(), ending).await.is_err() {
+            tracing::warn!(
+                "the end of the work could not be stored in time; the next start finds out what is left"
+            );
+        }
+        let transcripts = self.transcripts.clone();
+        let written = tokio::task::spawn_blocking(move || transcripts.close()).await;
+        written.map_or_else(|error| tracing::error!(%error, "BUG: closing the transcripts panicked"), drop);
+    }
+
+    /// Removes what is old enough. Not for a program that was told to end: it may take a while.
+    pub async fn tidy_up(&self) {
         if let Err(error) = retention::enforce(self.store.as_ref(), &self.state, self.retention).await {
             tracing::warn!(%error, "what is old could not be removed");
         }

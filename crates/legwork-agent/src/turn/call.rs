@@ -2,7 +2,7 @@
 //!
 //! It does not store anything; the loop does, before and after.
 
-use super::{Agent, trace};
+use super::Agent;
 use crate::excerpt::excerpt;
 use crate::journal::Next;
 use crate::tools::{Effect, Invocation, ToolOutput};
@@ -188,12 +188,9 @@ impl Prepared {
         let ToolOutput { content, is_error, acknowledge } = output;
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         line.tell(LineEvent::ToolEnded { tool, result: content.clone(), is_error, took_ms });
-        Done {
-            failure: self.failure(&arguments, &content, is_error),
-            trace: trace::item(&self.call.name, (&self.call.arguments, &arguments), (&content, is_error)),
-            result: ToolResult { call_id: self.call.id, content, is_error },
-            acknowledge,
-        }
+        let failure = self.failure(&arguments, &content, is_error);
+        let result = ToolResult { call_id: self.call.id.clone(), content, is_error };
+        Done { failure, trace: TraceItem::of(&self.call, &result), result, acknowledge }
     }
 
     fn arguments_text(&self) -> String {

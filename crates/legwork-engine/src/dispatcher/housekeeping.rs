@@ -1,9 +1,10 @@
-//! What the dispatcher does from time to time while it has work: stores the pulses of running children for other
-//! processes to see, and takes in the stops that other processes asked for.
+//! What the dispatcher does from time to time: stores the pulses of running children for other processes to see, and
+//! takes in the stops that other processes asked for. It looks for them even while it has no work, so that a stop of
+//! everything is read when it is asked for, and not by the first work that comes after it.
 
 use crate::book::{Book, Event};
 use crate::wiring::{Clock, Wiring};
-use legwork_core::ids::{ChildId, Epoch, OwnerId, RequestId};
+use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, RequestId};
 use legwork_core::ports::{Pending, StopNotice, Store, StoreError};
 use legwork_core::pulse::Pulse;
 use legwork_core::steering::{Request, Scope, Wish};
@@ -19,8 +20,30 @@ const ROUND: Duration = Duration::from_millis(200);
 /// Pulses are stored every so many rounds.
 const ROUNDS_A_PULSE: u32 = 5;
 
-/// One round under way; it ends with the requests that are new.
-type Round = Pending<'static, Result<Vec<(u64, Request)>, StoreError>>;
+/// Pulses of one delegation, and the generation to store them under.
+type Moved = (DelegationId, Epoch, Vec<(ChildId, Pulse)>);
+
+/// One round under way.
+type Round = Pending<'static, Result<Looked, StoreError>>;
+
+/// What a round did.
+#[derive(Default)]
+struct Looked {
+    found: Found,
+    /// Requests that are marked as carried out now.
+    marked: Vec<RequestId>,
+    /// The newest request that was read.
+    newest: Option<u64>,
+}
+
+/// What a round found out for the dispatcher.
+#[derive(Default)]
+pub(super) struct Found {
+    /// New requests.
+    pub(super) requests: Vec<Request>,
+    /// Delegations that are no longer ours: somebody took them over.
+    pub(super) lost: Vec<DelegationId>,
+}
 
 pub(super) struct Chores {
     store: Arc<dyn Store>,
@@ -38,23 +61,23 @@ pub(super) struct Chores {
 }
 
 impl Chores {
-    pub(super) fn new(wiring: &Wiring) -> Self {
+    pub(super) fn new(wiring: &Wiring, asked_before: u64) -> Self {
         Chores {
             store: wiring.store.clone(),
             clock: wiring.clock,
             owner: wiring.owner.id.clone(),
             due: Instant::now(),
             rounds: 0,
-            cursor: 0,
+            cursor: asked_before,
             carried_out: Vec::new(),
             stored: HashMap::new(),
             under_way: None,
         }
     }
 
-    /// When the next round begins: far off while one is under way, or while there is nothing to look after.
-    pub(super) fn due(&self, book: &Book) -> Instant {
-        if self.under_way.is_some() || book.is_idle() { super::far_off() } else { self.due }
+    /// When the next round begins: far off while one is under way.
+    pub(super) fn due(&self) -> Instant {
+        if self.under_way.is_some() { super::far_off() } else { self.due }
     }
 
     /// Begins a round with the pulses as they are now.
@@ -63,35 +86,46 @@ impl Chores {
         self.rounds += 1;
         let pulses = match self.rounds % ROUNDS_A_PULSE {
             0 => self.moved_since_stored(pulses, book),
-            _ => BTreeMap::new(),
+            _ => Vec::new(),
         };
         let (store, owner, at, after) =
             (self.store.clone(), self.owner.clone(), self.clock.now().wall, self.cursor);
-        let carried_out = std::mem::take(&mut self.carried_out);
+        let carried_out = self.carried_out.clone();
         self.under_way = Some(Box::pin(async move {
-            for (epoch, pulses) in pulses {
-                store.note_pulses(Fence { owner: owner.clone(), epoch }, at, pulses).await?;
+            let mut looked = Looked::default();
+            for (delegation, epoch, pulses) in pulses {
+                match store.note_pulses(Fence { owner: owner.clone(), epoch }, at, pulses).await {
+                    Ok(()) => {}
+                    Err(StoreError::Fenced(_)) => looked.found.lost.push(delegation),
+                    // Stops matter more than pulses.
+                    Err(error) => tracing::warn!(%delegation, %error, "pulses could not be stored"),
+                }
             }
-            for request in &carried_out {
-                store.settle_request(request, &owner, at).await?;
+            for request in carried_out {
+                store.settle_request(&request, &owner, at).await?;
+                looked.marked.push(request);
             }
-            store.requests(after).await
+            let requests = store.requests(after).await?;
+            looked.newest = requests.iter().map(|(number, _)| *number).max();
+            looked.found.requests = requests.into_iter().map(|(_, request)| request).collect();
+            Ok(looked)
         }));
     }
 
-    /// Resolves with the new requests when the round under way has ended; never when there is none.
-    pub(super) async fn finished(&mut self) -> Vec<Request> {
+    /// Resolves with what is new when the round under way has ended; never when there is none.
+    pub(super) async fn finished(&mut self) -> Found {
         let answer = match &mut self.under_way {
             Some(round) => round.await,
             None => pending().await,
         };
         self.under_way = None;
-        let requests = answer.unwrap_or_else(|error| {
+        let looked = answer.unwrap_or_else(|error| {
             tracing::warn!(%error, "requests from other processes could not be read; the next round tries again");
-            Vec::new()
+            Looked::default()
         });
-        self.cursor = requests.iter().map(|(number, _)| *number).fold(self.cursor, u64::max);
-        requests.into_iter().map(|(_, request)| request).collect()
+        self.carried_out.retain(|request| !looked.marked.contains(request));
+        self.cursor = looked.newest.unwrap_or(self.cursor);
+        looked.found
     }
 
     /// The events of those requests that are aimed at work of this process.
@@ -99,32 +133,40 @@ impl Chores {
         let mut events = Vec::new();
         for request in requests.into_iter().filter(|request| is_ours(&request.scope, book)) {
             let Wish::Stop { reason, force } = request.wish;
+            if is_for_one_process(&request.scope) {
+                self.carried_out.push(request.id);
+            }
             events.push(Event::Stop {
                 scope: request.scope,
                 notice: StopNotice { reason, force },
                 reply: None,
             });
-            self.carried_out.push(request.id);
         }
         events
     }
 
-    /// The pulses that moved since they were stored, by the epoch they are stored under.
-    fn moved_since_stored(
-        &mut self,
-        pulses: &HashMap<ChildId, Pulse>,
-        book: &Book,
-    ) -> BTreeMap<Epoch, Vec<(ChildId, Pulse)>> {
-        let mut by_epoch: BTreeMap<Epoch, Vec<(ChildId, Pulse)>> = BTreeMap::new();
+    /// The pulses that moved since they were stored. One write a delegation, because whose it is may have changed.
+    fn moved_since_stored(&mut self, pulses: &HashMap<ChildId, Pulse>, book: &Book) -> Vec<Moved> {
+        let mut moved: BTreeMap<DelegationId, Moved> = BTreeMap::new();
         for (child, pulse) in pulses {
             if self.stored.get(child) == Some(&pulse.beat) {
                 continue;
             }
             let Some((delegated, _)) = book.child(child) else { continue };
-            by_epoch.entry(delegated.epoch).or_default().push((child.clone(), pulse.clone()));
+            let id = &delegated.accepted.delegation;
+            let entry = moved.entry(id.clone()).or_insert_with(|| (id.clone(), delegated.epoch, Vec::new()));
+            entry.2.push((child.clone(), pulse.clone()));
         }
         self.stored = pulses.iter().map(|(child, pulse)| (child.clone(), pulse.beat)).collect();
-        by_epoch
+        moved.into_values().collect()
+    }
+}
+
+/// Whether no other process can be meant. Who marks a request takes it from all others.
+fn is_for_one_process(scope: &Scope) -> bool {
+    match scope {
+        Scope::Delegation(_) | Scope::Unit(_) | Scope::Child(_) => true,
+        Scope::Session(_) | Scope::All => false,
     }
 }
 

@@ -166,9 +166,7 @@ impl Dispatcher {
     }
 
     fn all_settled(&mut self, delegation: DelegationId) {
-        for caller in self.waiting.joins.remove(&delegation).unwrap_or_default() {
-            caller.send(()).ok();
-        }
+        self.answer_joins(&delegation);
         self.settled.push_back(delegation);
         if self.settled.len() > SETTLED_KEPT
             && let Some(oldest) = self.settled.pop_front()
@@ -196,8 +194,14 @@ impl Dispatcher {
                 self.never_ran(&child);
             }
         }
-        // Dropping the slots tells those who join that there is nothing to wait for here.
-        self.waiting.joins.remove(delegation);
+        // Those who join find in the store whose it is now, and what has become of it.
+        self.answer_joins(delegation);
+    }
+
+    fn answer_joins(&mut self, delegation: &DelegationId) {
+        for caller in self.waiting.joins.remove(delegation).unwrap_or_default() {
+            caller.send(()).ok();
+        }
     }
 
     fn announce(&self, event: LiveEvent) {

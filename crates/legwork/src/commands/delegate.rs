@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::delivery::ParkReason;
+use legwork_core::ids::DelegationId;
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined};
 use legwork_core::steering::Scope;
+use tokio::time::Instant;
 
 use crate::args::DelegateArgs;
 use crate::failure::{CliError, Exit, Kind};
@@ -21,11 +23,15 @@ use crate::{stdout, tasks_file};
 
 /// How long the last lines of progress may take once the results are there.
 const LAST_LINES: Duration = Duration::from_millis(300);
+/// Longer than any wait.
+const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// How the wait for the results ended.
 enum Ended {
     /// All children have settled.
     Settled(Box<Joined>),
+    /// They were stopped, and not all of their ends could be stored in time.
+    Overdue,
     /// The work was released: it stays in the store.
     Released,
     /// The user did not want to wait for the stop.
@@ -39,7 +45,7 @@ enum Ended {
 pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
     let tasks = tasks_file::read(args, settings.delegation.goal_max_bytes)?;
-    let workplace = Workplace::open(invocation, &settings).await?;
+    let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     let goals: Vec<String> = tasks.iter().map(|task| task.goal.clone()).collect();
     let mut watch = workplace.handle.watch();
@@ -53,12 +59,18 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
     };
     screen.clear();
     let interrupted = attended.interrupted;
+    if matches!(ended, Ok(Ended::LeftAtOnce)) {
+        return Ok(Exit::Interrupted);
+    }
+    // Before anything is printed: whoever reads the results may look into the transcripts at once.
+    workplace.close().await;
     let exit = match ended? {
         Ended::Settled(joined) => deliver(invocation, &workplace, *joined).await?,
-        Ended::Released => Exit::Terminated,
-        Ended::LeftAtOnce => return Ok(Exit::Interrupted),
+        Ended::Overdue => show_stored(invocation, &workplace, &ticket.delegation).await?,
+        Ended::Released => return Ok(Exit::Terminated),
+        Ended::LeftAtOnce => Exit::Interrupted,
     };
-    workplace.close().await;
+    workplace.tidy_up().await;
     Ok(if interrupted { Exit::Interrupted } else { exit })
 }
 
@@ -95,7 +107,9 @@ impl Attended<'_> {
         shown: impl Future<Output = ()>,
     ) -> Result<Ended, CliError> {
         let joined = self.workplace.handle.join(&self.ticket.delegation);
-        tokio::pin!(joined, shown);
+        // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
+        let overdue = tokio::time::sleep(FAR_OFF);
+        tokio::pin!(joined, shown, overdue);
         let mut showing = true;
         loop {
             tokio::select! {
@@ -107,10 +121,12 @@ impl Attended<'_> {
                     }
                     return Ok(Ended::Settled(Box::new(joined?)));
                 }
+                () = &mut overdue => return Ok(Ended::Overdue),
                 asked = signals.next() => {
                     if let Some(ended) = self.asked(asked).await {
                         return Ok(ended);
                     }
+                    overdue.as_mut().reset(Instant::now() + self.workplace.stop_max());
                 }
             }
         }
@@ -132,23 +148,42 @@ impl Attended<'_> {
 
 async fn deliver(invocation: &Invocation, workplace: &Workplace, joined: Joined) -> Result<Exit, CliError> {
     let outcomes = Outcomes::all(&joined.record);
-    let printed = if invocation.common.json {
+    let id = &joined.record.accepted.delegation;
+    let printed = print(invocation, &outcomes);
+    let now = workplace.owner.now();
+    let noted = match &printed {
+        Ok(()) => workplace.store.acknowledge(joined.claims, now).await,
+        Err(_) => workplace.store.park(joined.claims, now, ParkReason::WriteFailed).await,
+    };
+    if let Err(error) = noted {
+        // The claims come free with this process, so the results are offered again.
+        tracing::warn!(%error, "whether the results arrived could not be stored; `legwork results {id}` prints them");
+    }
+    let kept = |error: CliError| {
+        error.with_hint(format!("the results are kept: `legwork results {id}` prints them"))
+    };
+    printed.map_err(kept)?;
+    Ok(outcomes.exit())
+}
+
+/// Prints what is stored of a delegation that did not settle in time.
+async fn show_stored(
+    invocation: &Invocation,
+    workplace: &Workplace,
+    delegation: &DelegationId,
+) -> Result<Exit, CliError> {
+    if let Some(record) = workplace.store.delegation(delegation).await? {
+        print(invocation, &Outcomes::all(&record))?;
+    }
+    Ok(Exit::Incomplete)
+}
+
+fn print(invocation: &Invocation, outcomes: &Outcomes<'_>) -> Result<(), CliError> {
+    if invocation.common.json {
         stdout::print_json(&outcomes.to_json())
     } else {
         stdout::print(&outcomes.to_text())
-    };
-    let now = workplace.owner.now();
-    match printed {
-        Ok(()) => workplace.store.acknowledge(joined.claims, now).await?,
-        Err(error) => {
-            workplace.store.park(joined.claims, now, ParkReason::WriteFailed).await?;
-            return Err(error.with_hint(format!(
-                "the results are kept: `legwork results {}` prints them",
-                joined.record.accepted.delegation
-            )));
-        }
     }
-    Ok(outcomes.exit())
 }
 
 impl From<DispatchError> for CliError {

@@ -10,8 +10,10 @@ use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{Delegator, Facts, NewSession, StopNotice};
+use legwork_core::report::Report;
 use legwork_core::step::Fence;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::args::RunArgs;
 use crate::failure::{CliError, Exit, Kind};
@@ -22,8 +24,8 @@ use crate::signals::{Asked, Signals};
 use crate::wire::{self, Workplace};
 use crate::{stdout, wording};
 
-/// What is allowed on top of the stop grace until stopped subagents are stored.
-const SETTLE_SLACK: Duration = Duration::from_millis(500);
+/// Longer than any wait.
+const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// How the wait for the answer ended.
 enum Ended {
@@ -39,7 +41,7 @@ enum Ended {
 pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
     let prompt = prompt(&args.prompt, settings.delegation.goal_max_bytes)?;
-    let workplace = Workplace::open(invocation, &settings).await?;
+    let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     let session = workplace.owner.new_session();
     let setup = setup(invocation, &settings, (&workplace, session.clone()), prompt)?;
@@ -55,29 +57,47 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let ended = {
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(&workplace.handle, watch.as_mut(), &screen);
-        tokio::pin!(asking, showing);
+        // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
+        let overdue = tokio::time::sleep(FAR_OFF);
+        tokio::pin!(asking, showing, overdue);
         loop {
             tokio::select! {
-                outcome = &mut asking => break Ended::Answered(Box::new(outcome?)),
+                outcome = &mut asking => break outcome.map(|outcome| Ended::Answered(Box::new(outcome))),
                 () = &mut showing => {}
+                () = &mut overdue => break Ok(Ended::Answered(Box::new(unanswered()))),
                 asked = signals.next() => {
                     if let Some(ended) = asked_for(asked, &stop, &mut interrupted) {
-                        break ended;
+                        break Ok(ended);
                     }
+                    overdue.as_mut().reset(Instant::now() + workplace.stop_max());
                 }
             }
         }
     };
-    let exit = match ended {
-        Ended::Answered(outcome) => {
-            let grace = settings.delegation.stop_grace + SETTLE_SLACK;
-            conclude(invocation, (&workplace, &session), *outcome, grace).await?
+    if matches!(ended, Ok(Ended::LeftAtOnce)) {
+        return Ok(Exit::Interrupted);
+    }
+    let told = match ended {
+        Ok(Ended::Answered(outcome)) => Some(told_of(&workplace, *outcome).await),
+        Ok(Ended::Released | Ended::LeftAtOnce) => None,
+        Err(error) => {
+            workplace.close().await;
+            return Err(error.into());
         }
-        Ended::Released => Exit::Terminated,
-        Ended::LeftAtOnce => return Ok(Exit::Interrupted),
     };
+    // Before anything is printed: whoever reads the answer may look into the transcripts at once.
     workplace.close().await;
+    let Some(told) = told else { return Ok(Exit::Terminated) };
+    let exit = print(invocation, &session, told?)?;
+    workplace.tidy_up().await;
     Ok(if interrupted { Exit::Interrupted } else { exit })
+}
+
+/// What is said when the agent could not even be stopped in time.
+fn unanswered() -> RunOutcome {
+    let error = "stopped, and its end could not be stored in time; `legwork ps --all` shows what is left";
+    let report = Report { error: Some(error.to_owned()), ..Report::bare(Ending::Interrupted) };
+    RunOutcome { report, delegations: Ok(Vec::new()) }
 }
 
 fn prompt(typed: &str, bytes_max: usize) -> Result<String, CliError> {
@@ -151,32 +171,40 @@ fn asked_for(asked: Asked, stop: &SessionStop, interrupted: &mut bool) -> Option
     }
 }
 
-/// Waits a bounded time for what a stop cut off, prints the answer and says how it all ended.
-async fn conclude(
-    invocation: &Invocation,
-    (workplace, session): (&Workplace, &SessionId),
-    outcome: RunOutcome,
-    grace: Duration,
-) -> Result<Exit, CliError> {
-    let mut whole = outcome.report.ending == Ending::Answered;
-    let mut delegations = Vec::new();
-    let delegated = outcome.delegations.unwrap_or_else(|error| {
+/// What is said of a prompt that was answered or stopped.
+struct Told {
+    report: Report,
+    delegations: Vec<Value>,
+    /// Everything ended with a whole answer.
+    whole: bool,
+}
+
+/// Waits a bounded time for what a stop cut off, and gathers what was delegated.
+async fn told_of(workplace: &Workplace, outcome: RunOutcome) -> Result<Told, CliError> {
+    let RunOutcome { report, delegations } = outcome;
+    let mut told = Told { whole: report.ending == Ending::Answered, delegations: Vec::new(), report };
+    let delegated = delegations.unwrap_or_else(|error| {
         eprintln!("error: what was delegated cannot be read: {error}");
-        whole = false;
+        told.whole = false;
         Vec::new()
     });
+    // Deadline: a stop ends every subagent within its grace; an answered prompt has joined all of them.
+    let until = Instant::now() + workplace.stop_max();
     for id in &delegated {
-        // Deadline: a stop ends every subagent within its grace; an answered prompt has joined all of them.
-        tokio::time::timeout(grace, workplace.handle.settled(id)).await.ok();
+        tokio::time::timeout_at(until, workplace.handle.settled(id)).await.ok();
         if let Some(record) = workplace.store.delegation(id).await? {
             let batch = BatchResult::of(&record);
-            whole &= batch.is_success(record.children.len());
-            delegations.push(json!(batch));
+            told.whole &= batch.is_success(record.children.len());
+            told.delegations.push(json!(batch));
         }
     }
-    let answer = outcome.report.answer.as_deref();
+    Ok(told)
+}
+
+fn print(invocation: &Invocation, session: &SessionId, told: Told) -> Result<Exit, CliError> {
+    let Told { report, delegations, whole } = told;
+    let (answer, error) = (report.answer.as_deref(), report.error.as_deref());
     if invocation.common.json {
-        let error = outcome.report.error.as_deref();
         let mut document = json!({"answer": answer, "session_id": session, "delegations": delegations});
         if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
             fields.insert("failure".to_owned(), json!(error));
@@ -185,7 +213,7 @@ async fn conclude(
     } else if let Some(answer) = answer {
         stdout::print(wording::plain(answer).trim_end())?;
     }
-    if let Some(error) = &outcome.report.error {
+    if let Some(error) = error {
         eprintln!("error: {}", wording::plain(error));
     }
     Ok(if whole { Exit::Success } else { Exit::Incomplete })

@@ -12,19 +12,20 @@ use crate::wording;
 
 const ARGUMENTS_WIDTH: usize = 100;
 const REASON_WIDTH: usize = 160;
+const TOOL_WIDTH: usize = 64;
 
 /// Shows one thing that the conversation's agent told; called from within its turn, so it only writes a line.
 pub fn told(event: &LineEvent) {
     match event {
         LineEvent::ToolStarted { tool, arguments } => {
-            eprintln!("· {tool} {}", wording::one_line(arguments, ARGUMENTS_WIDTH));
+            eprintln!("· {} {}", named(tool), wording::one_line(arguments, ARGUMENTS_WIDTH));
         }
         LineEvent::Retrying { error, pause_ms } => {
             let error = wording::one_line(error, REASON_WIDTH);
             eprintln!("· trying again in {:.1}s: {error}", *pause_ms as f64 / 1000.0);
         }
         LineEvent::ToolEnded { tool, result, is_error: true, .. } => {
-            eprintln!("· {tool} failed: {}", wording::one_line(result, REASON_WIDTH));
+            eprintln!("· {} failed: {}", named(tool), wording::one_line(result, REASON_WIDTH));
         }
         LineEvent::Note(note) => eprintln!("· {}", wording::one_line(note, REASON_WIDTH)),
         LineEvent::ModelCalled
@@ -34,6 +35,11 @@ pub fn told(event: &LineEvent) {
         | LineEvent::ToolMoved
         | LineEvent::ToolEnded { is_error: false, .. } => {}
     }
+}
+
+/// The model may have made the name up.
+fn named(tool: &str) -> String {
+    wording::one_line(tool, TOOL_WIDTH)
 }
 
 /// Shows every subagent's beginning and end. It ends with the engine.

@@ -1,7 +1,7 @@
 //! `legwork stop` from another terminal: it reaches what it names and everything below, in whichever process that runs, and
 //! nothing else.
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Running, tasks_toml};

@@ -1,8 +1,11 @@
 //! What the program is to be started with. By default: the scripted model, an empty stdin, the project folder, and both
 //! outputs read to their ends.
 
+use std::fs::File;
 use std::io::PipeReader;
 use std::process::{Command, Stdio};
+
+use nix::pty::{Winsize, openpty};
 
 use super::ended::Ended;
 use super::home::{Home, KEY};
@@ -99,5 +102,17 @@ impl<'a> Order<'a> {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         self.command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::piped());
         (Running::new(self.command.spawn().expect("the program starts"), self.stdin), reader)
+    }
+
+    /// Starts it with a terminal of this size as its stderr.
+    #[track_caller]
+    pub fn start_on_terminal(mut self, columns: u16, rows: u16) -> Running {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let terminal = openpty(&size, None).expect("there is a terminal to be had");
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal.slave);
+        let child = self.command.spawn().expect("the program starts");
+        // Our copy of the terminal's other end would keep it open after the program has ended.
+        drop(self.command);
+        Running::on_terminal(child, self.stdin, File::from(terminal.master))
     }
 }

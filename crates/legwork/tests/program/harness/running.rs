@@ -1,6 +1,7 @@
 //! The program while it runs: its outputs are read all the time, it can be sent signals, and it is killed when a test
 //! gives up on it.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,13 +24,21 @@ pub struct Running {
 
 impl Running {
     pub(super) fn new(mut child: Child, stdin: Vec<u8>) -> Running {
+        let stderr = Reading::of(child.stderr.take());
+        Running::reading(child, stdin, stderr)
+    }
+
+    pub(super) fn on_terminal(child: Child, stdin: Vec<u8>, terminal: File) -> Running {
+        Running::reading(child, stdin, Reading::of(Some(terminal)))
+    }
+
+    fn reading(mut child: Child, stdin: Vec<u8>, stderr: Reading) -> Running {
         let started = Instant::now();
         if let Some(mut pipe) = child.stdin.take() {
             // A program that does not read its input closes the pipe; what it makes of that is seen in its answer.
             std::thread::spawn(move || drop(pipe.write_all(&stdin)));
         }
         let stdout = Reading::of(child.stdout.take());
-        let stderr = Reading::of(child.stderr.take());
         Running { child, started, stdout, stderr }
     }
 
@@ -78,14 +87,13 @@ impl Running {
         let Some(status) = status else {
             panic!("legwork did not end within {PATIENCE:?}; stderr: {}", self.stderr());
         };
-        let ended = Ended {
+        Ended {
             code: status.code().unwrap_or(-1),
             took: waited_from.elapsed(),
             lived: self.started.elapsed(),
             stdout: self.stdout.rest(),
             stderr: self.stderr.rest(),
-        };
-        ended
+        }
     }
 }
 

@@ -1,6 +1,8 @@
-//! What is kept of a tool call for the result entry: sizes, names and targets, never whole values (ENTRY-9…11).
+//! What is kept of a tool call for the result entry: sizes, names and targets, never whole values (ENTRY-9…11). It does
+//! not know where the call comes from: a run that goes on, or the journal of one that was lost.
 
-use legwork_core::report::{InputSummary, TraceItem, TraceStatus};
+use crate::message::{ToolCall, ToolResult};
+use crate::report::{InputSummary, TraceItem, TraceStatus};
 use serde_json::Value;
 
 const KEYS_MAX: usize = 64;
@@ -31,16 +33,19 @@ const BAD_STATUSES: [&str; 4] = ["error", "failed", "failure", "timeout"];
 /// Beginnings of a first line that mean a failure (ENTRY-10).
 const BAD_BEGINNINGS: [&str; 4] = ["error:", "failed:", "traceback ", "exception:"];
 
-/// The trace of one call.
-pub(super) fn item(tool: &str, arguments: (&Value, &str), result: (&str, bool)) -> TraceItem {
-    let (content, is_error) = result;
-    let failed = is_error || tells_of_failure(content);
-    TraceItem {
-        tool: clipped(tool, KEY_CHARS_MAX),
-        args_bytes: arguments.1.len() as u64,
-        input_summary: summary(arguments.0),
-        result_bytes: content.len() as u64,
-        status: if failed { TraceStatus::Error } else { TraceStatus::Ok },
+impl TraceItem {
+    /// The trace of a call that has ended.
+    pub fn of(call: &ToolCall, result: &ToolResult) -> TraceItem {
+        let failed = result.is_error || tells_of_failure(&result.content);
+        let arguments_bytes =
+            call.malformed.as_ref().map_or_else(|| call.arguments.to_string().len(), String::len);
+        TraceItem {
+            tool: clipped(&call.name, KEY_CHARS_MAX),
+            args_bytes: arguments_bytes as u64,
+            input_summary: summary(&call.arguments),
+            result_bytes: result.content.len() as u64,
+            status: if failed { TraceStatus::Error } else { TraceStatus::Ok },
+        }
     }
 }
 
@@ -113,7 +118,14 @@ mod tests {
     use serde_json::json;
 
     fn traced(arguments: &Value, content: &str) -> TraceItem {
-        item("fetch", (arguments, &arguments.to_string()), (content, false))
+        let id = "call_1".to_owned();
+        let call = ToolCall {
+            id: id.clone(),
+            name: "fetch".to_owned(),
+            arguments: arguments.clone(),
+            malformed: None,
+        };
+        TraceItem::of(&call, &ToolResult { call_id: id, content: content.to_owned(), is_error: false })
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! What the front doors ask of the engine: tickets, joins, watching.
+
+use crate::scene::{Scene, batch, call_key};
+use legwork_core::batch::NewBatch;
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::DelegationId;
+use legwork_core::outcome::Outcome;
+use legwork_core::ports::{Delegator, DispatchError, JoinError, LiveEvent, Refusal};
+use legwork_core::pulse::LineEvent;
+
+fn keyed(goals: &[&str]) -> NewBatch {
+    NewBatch { call_key: Some(call_key("call_1")), ..batch(goals) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_join_claims_each_unit_once() {
+    let scene = Scene::new(2).await;
+    let ticket = scene.dispatch(&["answer", "answer"]).await;
+    let first = scene.handle.join(&ticket.delegation).await.expect("it settles");
+    assert_eq!(first.claims.len(), 1);
+    assert!(matches!(
+        scene.stored(&ticket.delegation).await.deliveries[0].state,
+        DeliveryState::Claimed { .. }
+    ));
+    let second = scene.handle.join(&ticket.delegation).await.expect("it has settled");
+    assert_eq!(second.claims, []);
+    assert_eq!(second.record.children, first.record.children);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_joins_at_once_claim_each_unit_once() {
+    let scene = Scene::new(2).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    let (first, second) = (scene.handle.join(&ticket.delegation), scene.handle.join(&ticket.delegation));
+    scene.troupe.say("told");
+    let (first, second) = tokio::join!(first, second);
+    let claims = [first, second].map(|joined| joined.expect("it settles").claims.len());
+    assert_eq!(claims.iter().sum::<usize>(), 1, "{claims:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_join_of_nothing_known_says_so() {
+    let scene = Scene::new(1).await;
+    let nothing = DelegationId::from_bits(0xdead);
+    assert_eq!(scene.handle.join(&nothing).await, Err(JoinError::Unknown(nothing.clone())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k06_the_same_call_again_gets_the_first_ticket() {
+    let scene = Scene::new(2).await;
+    let first = scene.handle.dispatch(keyed(&["answer"])).await.expect("it is accepted");
+    let again = scene.handle.dispatch(keyed(&["answer"])).await.expect("it is known");
+    assert_eq!(again, first);
+    scene.joined(&first).await;
+    let after_the_end = scene.handle.dispatch(keyed(&["answer"])).await.expect("it is known");
+    assert_eq!((after_the_end, scene.troupe.counts().came), (first, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k06_the_same_call_twice_at_once_makes_one_set_of_children() {
+    let scene = Scene::new(4).await;
+    let calls = (scene.handle.dispatch(keyed(&["answer"])), scene.handle.dispatch(keyed(&["answer"])));
+    let (first, second) = tokio::join!(calls.0, calls.1);
+    let (first, second) = (first.expect("it is accepted"), second.expect("it is known"));
+    assert_eq!(first, second);
+    scene.joined(&first).await;
+    assert_eq!(scene.troupe.counts().came, 1);
+    assert_eq!(scene.handle.view(None).await, [], "the second set is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k23_a_refusal_leaves_nothing_behind() {
+    let scene = Scene::new(1).await;
+    let empty = scene.handle.dispatch(batch(&[])).await;
+    assert_eq!(empty, Err(DispatchError::Refused(Refusal::Empty)));
+    scene.handle.pause().await;
+    let paused = scene.handle.dispatch(batch(&["answer"])).await;
+    assert_eq!(paused, Err(DispatchError::Refused(Refusal::Paused)));
+    assert_eq!(scene.store.offered(), []);
+    scene.handle.resume().await;
+    let ticket = scene.dispatch(&["answer"]).await;
+    scene.joined(&ticket).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k39_a_watcher_sees_starts_words_and_ends_in_order() {
+    let scene = Scene::new(1).await;
+    let mut watch = scene.handle.watch();
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    scene.troupe.line("until told").tell(LineEvent::Note("hello".to_owned()));
+    scene.troupe.say("told");
+    scene.joined(&ticket).await;
+    let child = ticket.children[0].clone();
+    let started =
+        LiveEvent::Started { delegation: ticket.delegation.clone(), child: child.clone(), task_index: 0 };
+    assert_eq!(watch.next().await, Some(started));
+    let told = LiveEvent::Told { child: child.clone(), event: LineEvent::Note("hello".to_owned()) };
+    assert_eq!(watch.next().await, Some(told));
+    let settled = watch.next().await;
+    assert!(
+        matches!(&settled, Some(LiveEvent::Settled { child: who, outcome: Outcome::Succeeded, .. }) if *who == child),
+        "{settled:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn k39_a_watcher_that_lags_is_told_how_many_it_lost() {
+    let scene = Scene::new(1).await;
+    let mut watch = scene.handle.watch();
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    let line = scene.troupe.line("until told");
+    (0..5000).for_each(|_| line.tell(LineEvent::ToolMoved));
+    // The start and all but the last 4096 words are gone.
+    assert_eq!(watch.next().await, Some(LiveEvent::Lagged(905)));
+    assert!(matches!(watch.next().await, Some(LiveEvent::Told { .. })));
+    scene.troupe.say("told");
+    scene.joined(&ticket).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k39_a_watch_ends_with_the_engine() {
+    let scene = Scene::new(1).await;
+    let mut watch = scene.handle.watch();
+    scene.engine.close().await;
+    assert_eq!(watch.next().await, None);
+    assert_eq!(scene.handle.watch().next().await, None, "a watch that begins too late ends at once");
+    assert_eq!(scene.handle.dispatch(batch(&["answer"])).await, Err(DispatchError::Closed));
+}

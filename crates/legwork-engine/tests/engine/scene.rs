@@ -1,0 +1,178 @@
+//! One engine over a gated store in memory, with the troupe as its worker. Time is paused in every test: it moves when
+//! nobody has anything to do.
+
+use crate::troupe::Troupe;
+use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task, Ticket};
+use legwork_core::budget::Allowance;
+use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
+use legwork_core::outcome::{Outcome, StopReason};
+use legwork_core::ports::{Assignment, Delegator, Facts, Heading, TranscriptError, Transcripts};
+use legwork_core::pulse::LineEvent;
+use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
+use legwork_core::time::Timestamp;
+use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
+use legwork_testkit::gated::GatedStore;
+use legwork_testkit::memory::MemoryStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::advance;
+
+pub const STOP_GRACE: Duration = Duration::from_millis(1500);
+pub const IDLE_PATIENCE: Duration = Duration::from_secs(450);
+pub const TOOL_PATIENCE: Duration = Duration::from_secs(1200);
+pub const STALL_GRACE: Duration = Duration::from_secs(120);
+
+pub struct Scene {
+    pub store: Arc<GatedStore>,
+    pub troupe: Troupe,
+    pub engine: Engine,
+    pub handle: Handle,
+    pub wiring: Wiring,
+}
+
+pub fn options(children_max: usize) -> Options {
+    Options {
+        children_max,
+        queue_max: 1000,
+        depth_max: 4,
+        at_capacity: AtCapacity::Queue,
+        patience: Patience { idle: IDLE_PATIENCE, tool: TOOL_PATIENCE, grace: STALL_GRACE },
+        stop_grace: STOP_GRACE,
+    }
+}
+
+/// The `n`-th process.
+pub fn owner(n: u32) -> OwnerRecord {
+    let process = Process { boot_id: "this boot".to_owned(), pid: n, start_ticks: u64::from(n) };
+    OwnerRecord { id: OwnerId::from_bits(u64::from(n)), process }
+}
+
+impl Scene {
+    pub async fn new(children_max: usize) -> Scene {
+        Scene::over(MemoryStore::new(), 1, options(children_max)).await
+    }
+
+    /// The engine of the `n`-th process over a store that may have content.
+    pub async fn over(memory: MemoryStore, n: u32, options: Options) -> Scene {
+        let store = Arc::new(GatedStore::new(Arc::new(memory)));
+        let troupe = Troupe::default();
+        let wiring = Wiring {
+            store: store.clone(),
+            worker: Arc::new(troupe.clone()),
+            transcripts: Arc::new(Unwritten),
+            clock: Clock::start(),
+            bits: bits(u64::from(n) << 24),
+            owner: owner(n),
+        };
+        let engine = Engine::start(options, wiring.clone()).await.expect("the engine starts");
+        let handle = engine.handle();
+        troupe.joins(handle.clone());
+        Scene { store, troupe, engine, handle, wiring }
+    }
+
+    pub async fn dispatch(&self, goals: &[&str]) -> Ticket {
+        self.handle.dispatch(batch(goals)).await.expect("the call is accepted")
+    }
+
+    /// The delegation as it is stored now.
+    pub async fn stored(&self, delegation: &DelegationId) -> DelegationRecord {
+        let record = self.store.delegation(delegation).await.expect("the store can be read");
+        record.expect("the delegation is stored")
+    }
+
+    pub async fn outcomes(&self, ticket: &Ticket) -> Vec<Option<Outcome>> {
+        self.stored(&ticket.delegation).await.children.iter().map(|child| child.outcome()).collect()
+    }
+
+    /// Waits until the child has settled in the store, and says how.
+    pub async fn outcome(&self, ticket: &Ticket, child: &ChildId) -> Outcome {
+        let mut watch = self.handle.watch();
+        loop {
+            let record = self.stored(&ticket.delegation).await;
+            let row =
+                record.children.iter().find(|row| row.id == *child).expect("it is a child of the ticket");
+            if let Some(outcome) = row.outcome() {
+                return outcome;
+            }
+            watch.next().await.expect("the engine runs");
+        }
+    }
+
+    /// Lets time go by in the steps of the engine's rounds, and lets the engine see each.
+    pub async fn pass(&self, time: Duration) {
+        for _ in 0..time.as_millis() / 100 {
+            advance(Duration::from_millis(100)).await;
+            self.handle.view(None).await;
+        }
+    }
+
+    /// Waits until everything of the delegation has settled.
+    pub async fn joined(&self, ticket: &Ticket) -> DelegationRecord {
+        self.handle.join(&ticket.delegation).await.expect("it settles").record
+    }
+}
+
+/// Numbers that are random enough to be ids, and differ.
+fn bits(first: u64) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+    let next = AtomicU64::new(first);
+    Arc::new(move || next.fetch_add(1, Ordering::Relaxed))
+}
+
+pub fn batch(goals: &[&str]) -> NewBatch {
+    let lineage = Lineage { session: SessionId::from_bits(7), parent: None, depth: 0 };
+    NewBatch {
+        lineage,
+        call_key: None,
+        reach: Reach::Joined,
+        tasks: goals.iter().map(|goal| task(goal)).collect(),
+        setting: setting(),
+    }
+}
+
+/// The call of a child.
+pub fn batch_from(caller: &Assignment, goals: &[String]) -> NewBatch {
+    let goals: Vec<&str> = goals.iter().map(String::as_str).collect();
+    let lineage =
+        Lineage { session: caller.session.clone(), parent: Some(caller.child.clone()), depth: caller.depth };
+    NewBatch { lineage, ..batch(&goals) }
+}
+
+pub fn call_key(call: &str) -> CallKey {
+    CallKey { caller: SessionId::from_bits(7).to_string(), call: call.to_owned() }
+}
+
+pub fn stopped(reason: StopReason) -> Option<Outcome> {
+    Some(Outcome::Stopped(reason))
+}
+
+fn task(goal: &str) -> Task {
+    Task { goal: goal.to_owned(), context: None }
+}
+
+fn setting() -> Setting {
+    Setting {
+        folder: "/".to_owned(),
+        route: Route {
+            model: "scripted/troupe".to_owned(),
+            base_url: None,
+            api_mode: "chat".to_owned(),
+            key_source: None,
+        },
+        rights: Rights::default(),
+        allowance: Allowance { steps_max: 10 },
+    }
+}
+
+/// Transcripts that nobody reads.
+struct Unwritten;
+
+impl Transcripts for Unwritten {
+    fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
+        Ok(Vec::new())
+    }
+
+    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
+
+    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
+}

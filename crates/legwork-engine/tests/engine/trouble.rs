@@ -1,0 +1,125 @@
+//! A store that does not take facts for a while.
+
+use crate::scene::{Scene, batch, stopped};
+use legwork_core::fact::Fact;
+use legwork_core::outcome::{Force, Outcome, StopReason};
+use legwork_core::ports::{Delegator, DispatchError, JoinError, StoreError};
+use legwork_core::steering::Scope;
+
+fn full() -> StoreError {
+    StoreError::Full("no space left on device".to_owned())
+}
+
+fn says_why(answer: &Result<legwork_core::batch::Ticket, DispatchError>) -> bool {
+    matches!(answer, Err(DispatchError::Store(why)) if why.contains("no space left"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_a_call_that_cannot_be_recorded_is_refused_with_the_reason_and_the_next_one_is_tried() {
+    let scene = Scene::new(1).await;
+    scene.store.fail(full());
+    for _ in 0..3 {
+        let refused = scene.handle.dispatch(batch(&["answer"])).await;
+        assert!(says_why(&refused), "{refused:?}");
+    }
+    assert_eq!(scene.troupe.counts().came, 0);
+    scene.store.open();
+    let ticket = scene.dispatch(&["answer"]).await;
+    scene.joined(&ticket).await;
+    assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_running_work_goes_on_and_is_stored_once_the_store_is_back() {
+    let scene = Scene::new(2).await;
+    let ticket = scene.dispatch(&["until told", "until told"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    scene.store.fail(full());
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    let offered = scene.store.arrived();
+    scene.store.until_arrived(offered + 2).await;
+    assert_eq!(scene.outcomes(&ticket).await, [None, None]);
+    let refused = scene.handle.dispatch(batch(&["answer"])).await;
+    assert!(says_why(&refused), "{refused:?}");
+    scene.store.open();
+    scene.joined(&ticket).await;
+    assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded); 2]);
+    let next = scene.dispatch(&["answer"]).await;
+    scene.joined(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_a_stop_works_while_the_store_fails() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    scene.store.fail(full());
+    scene.handle.stop(Scope::All, StopReason::Cancelled, Force::Ask).await;
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.store.open();
+    scene.joined(&ticket).await;
+    assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::Cancelled)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k16_a_call_that_the_store_refused_gives_its_slots_back() {
+    let scene = Scene::new(1).await;
+    scene.store.fail(full());
+    let (first, second) = tokio::join!(
+        scene.handle.dispatch(batch(&["answer", "answer"])),
+        scene.handle.dispatch(batch(&["answer"])),
+    );
+    assert!(says_why(&first) && says_why(&second), "{first:?} {second:?}");
+    assert_eq!(scene.handle.view(None).await, []);
+    scene.store.open();
+    let ticket = scene.dispatch(&["answer", "answer"]).await;
+    scene.joined(&ticket).await;
+    assert_eq!(scene.troupe.counts().came, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_a_delegation_that_the_store_refuses_is_dropped_and_no_other() {
+    let scene = Scene::new(3).await;
+    let ours = scene.dispatch(&["until told"]).await;
+    let refused = scene.dispatch(&["until told", "deaf"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 3).await;
+    let join = scene.handle.join(&refused.delegation);
+    scene.store.refuse(refused.delegation.clone());
+    scene.handle.stop(Scope::Child(refused.children[0].clone()), StopReason::Cancelled, Force::Ask).await;
+    assert_eq!(join.await, Err(JoinError::Unknown(refused.delegation.clone())));
+    scene.troupe.until(|counts| counts.here == ["until told"]).await;
+    scene.troupe.say("told");
+    scene.joined(&ours).await;
+    assert_eq!(scene.outcomes(&ours).await, [Some(Outcome::Succeeded)]);
+    assert_eq!(scene.outcomes(&refused).await, [None, None], "nothing is said of what is not ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_facts_of_a_call_that_was_given_up_are_not_offered_again() {
+    let scene = Scene::new(1).await;
+    let running = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    scene.store.close();
+    // A commit is under way, and two new calls go into the next one; the first frees a slot for the second when it is
+    // given up.
+    scene.handle.pause().await;
+    scene.handle.resume().await;
+    scene.troupe.say("told");
+    let arrived = scene.store.arrived();
+    scene.store.until_arrived(arrived + 1).await;
+    let calls = (scene.handle.dispatch(batch(&["answer"])), scene.handle.dispatch(batch(&["answer"])));
+    let fail = async {
+        scene.handle.view(None).await;
+        scene.store.fail(full());
+    };
+    let (first, second, ()) = tokio::join!(calls.0, calls.1, fail);
+    assert!(says_why(&first) && says_why(&second), "{first:?} {second:?}");
+    scene.store.open();
+    scene.joined(&running).await;
+    let new = |fact: &Fact| matches!(fact, Fact::Accepted(_));
+    for append in scene.store.offered() {
+        let ours = append.delegation == running.delegation;
+        assert!(ours || append.facts.iter().any(new) || append.expected_seq > 0, "{append:?}");
+    }
+}

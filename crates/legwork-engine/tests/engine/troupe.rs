@@ -1,0 +1,243 @@
+//! The worker of these tests: what a child does is written in its goal. It answers the port as an agent would and keeps
+//! count of who is alive.
+
+use crate::scene;
+use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::ports::{Assignment, Delegator, Line, Pending, StopNotice, Worker};
+use legwork_core::pulse::LineEvent;
+use legwork_core::report::Report;
+use legwork_engine::Handle;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Longer than anything here takes.
+const FOR_EVER: Duration = Duration::from_secs(5 * 3600);
+
+/// Plays every child by its goal.
+#[derive(Clone, Default)]
+pub struct Troupe {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The engine that the players delegate to.
+    handle: OnceLock<Handle>,
+    /// Written by every player, read by the tests.
+    counts: watch::Sender<Counts>,
+    /// Written by the tests, read by the players that wait for a word; by its number.
+    words: watch::Sender<BTreeMap<String, usize>>,
+    lines: Mutex<BTreeMap<String, Arc<dyn Line>>>,
+    assignments: Mutex<Vec<Assignment>>,
+}
+
+/// Who came and went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Goals of those who are here now.
+    pub here: Vec<String>,
+    /// How many came.
+    pub came: usize,
+    /// The largest number that was here and not parked at once.
+    pub peak: usize,
+    /// Of those here, how many are parked.
+    pub parked: usize,
+    /// Stops that were heard, by goal.
+    pub heard: Vec<(String, StopNotice)>,
+}
+
+impl Troupe {
+    pub fn joins(&self, handle: Handle) {
+        self.shared.handle.set(handle).ok().expect("a troupe plays in one engine");
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.shared.counts.borrow().clone()
+    }
+
+    /// Waits until the counts are as wanted.
+    pub async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
+        let mut counts = self.shared.counts.subscribe();
+        // Deadline: in paused time a wait for something that never comes would turn for ever.
+        let met = timeout(FOR_EVER, counts.wait_for(wanted)).await;
+        let met = met.unwrap_or_else(|_| panic!("waited for ever: {:?}", self.counts()));
+        met.expect("the troupe itself holds the sender");
+    }
+
+    /// Waits until a child with this goal is at work.
+    pub async fn until_here(&self, goal: &str) {
+        self.until(|counts| counts.here.iter().any(|here| here == goal)).await;
+    }
+
+    /// Gives the players that wait for `word` one more of it.
+    pub fn say(&self, word: &str) {
+        self.shared.words.send_modify(|words| *words.entry(word.to_owned()).or_default() += 1);
+    }
+
+    /// The line of the child with this goal that came last.
+    pub fn line(&self, goal: &str) -> Arc<dyn Line> {
+        locked(&self.shared.lines)[goal].clone()
+    }
+
+    pub fn assignments(&self) -> Vec<Assignment> {
+        locked(&self.shared.assignments).clone()
+    }
+}
+
+impl Worker for Troupe {
+    fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report> {
+        let goal = assignment.task.goal.clone();
+        locked(&self.shared.lines).insert(goal.clone(), line.clone());
+        locked(&self.shared.assignments).push(assignment.clone());
+        let here = Here::new(self.shared.clone(), goal.clone());
+        let player = Player { shared: self.shared.clone(), assignment, line, goal };
+        Box::pin(async move {
+            let report = player.play().await;
+            drop(here);
+            report
+        })
+    }
+}
+
+/// Counts one who is here, however it leaves.
+struct Here {
+    shared: Arc<Shared>,
+    goal: String,
+}
+
+impl Here {
+    fn new(shared: Arc<Shared>, goal: String) -> Self {
+        shared.counts.send_modify(|counts| {
+            counts.came += 1;
+            counts.here.push(goal.clone());
+            counts.peak = counts.peak.max(counts.here.len() - counts.parked);
+        });
+        Here { shared, goal }
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.shared.counts.send_modify(|counts| {
+            let place = counts.here.iter().position(|here| *here == self.goal);
+            counts.here.remove(place.expect("who leaves was here"));
+        });
+    }
+}
+
+/// Counts one who waits without a slot, however the wait ends.
+struct Parked {
+    shared: Arc<Shared>,
+}
+
+impl Parked {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.counts.send_modify(|counts| counts.parked += 1);
+        Parked { shared }
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        self.shared.counts.send_modify(|counts| counts.parked -= 1);
+    }
+}
+
+struct Player {
+    shared: Arc<Shared>,
+    assignment: Assignment,
+    line: Arc<dyn Line>,
+    goal: String,
+}
+
+impl Player {
+    async fn play(&self) -> Report {
+        let words: Vec<&str> = self.goal.split(' ').collect();
+        match words.as_slice() {
+            ["answer", ..] => answered(&self.goal),
+            ["fail", ..] => {
+                let failed = Report::bare(Ending::Failed(FailureKind::Model));
+                Report { error: Some("the model is out".to_owned()), ..failed }
+            }
+            ["panic", ..] => panic!("{} fell over", self.goal),
+            ["until", word, ..] => self.until_stopped_or_said(word).await,
+            ["deaf", ..] => std::future::pending().await,
+            // It takes its time after a stop and answers all the same.
+            ["finish", word, ..] => {
+                let notice = self.line.stopped().await;
+                self.hears(notice);
+                self.said(word).await;
+                answered(&self.goal)
+            }
+            ["tree", _, "0", ..] => self.leaf(words.get(3)).await,
+            ["tree", fan, depth, ..] => self.grow(fan, number(depth), words.get(3)).await,
+            _ => panic!("nobody plays {:?}", self.goal),
+        }
+    }
+
+    async fn until_stopped_or_said(&self, word: &str) -> Report {
+        tokio::select! {
+            biased;
+            notice = self.line.stopped() => {
+                self.hears(notice);
+                Report::bare(Ending::Interrupted)
+            }
+            () = self.said(word) => answered(&self.goal),
+        }
+    }
+
+    fn hears(&self, notice: StopNotice) {
+        self.shared.counts.send_modify(|counts| counts.heard.push((self.goal.clone(), notice)));
+    }
+
+    async fn said(&self, word: &str) {
+        let mut words = self.shared.words.subscribe();
+        words.wait_for(|words| words.contains_key(word)).await.expect("the troupe holds the sender");
+    }
+
+    /// A leaf answers at once, or waits for a word.
+    async fn leaf(&self, word: Option<&&str>) -> Report {
+        match word {
+            Some(word) => Report { answer: Some("1".to_owned()), ..self.until_stopped_or_said(word).await },
+            None => answered("1"),
+        }
+    }
+
+    /// Delegates `fan` smaller trees, gives its slot back until they have ended, and counts them.
+    async fn grow(&self, fan: &str, depth: usize, word: Option<&&str>) -> Report {
+        let smaller = format!("tree {fan} {} {}", depth - 1, word.unwrap_or(&""));
+        let goals = vec![smaller.trim().to_owned(); number(fan)];
+        let handle = self.shared.handle.get().expect("the troupe joined an engine");
+        let batch = scene::batch_from(&self.assignment, &goals);
+        let ticket = handle.dispatch(batch).await.expect("the tree is within the limits");
+        let parked = Parked::new(self.shared.clone());
+        self.line.tell(LineEvent::Note("waits for its children".to_owned()));
+        self.line.park().await;
+        let joined = handle.join(&ticket.delegation).await;
+        let back = self.line.unpark().await;
+        drop(parked);
+        if let Err(notice) = back {
+            self.hears(notice);
+            return Report::bare(Ending::Interrupted);
+        }
+        let record = joined.expect("the children settle").record;
+        let reports = record.children.iter().filter_map(|child| child.report.as_ref());
+        let leaves = reports.filter_map(|report| report.answer.as_deref()).map(number).sum::<usize>();
+        answered(&(leaves + 1).to_string())
+    }
+}
+
+fn answered(text: &str) -> Report {
+    Report { answer: Some(text.to_owned()), ..Report::bare(Ending::Answered) }
+}
+
+fn number(text: &str) -> usize {
+    text.parse().expect("a number")
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,236 @@
+//! `legwork run`: one prompt, one answer; what the agent delegates is joined, and the exit code tells the truth about all of
+//! it.
+
+use std::time::Duration;
+
+use legwork_testkit::server::{
+    Alternation, Conversation, Script, ScriptedServer, Scripts, call, gate, say, unauthorized,
+};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::Home;
+
+const SLEEPS: &str = "sleep 996 & setsid sleep 996 & sleep 996";
+
+/// A call for two pieces of work.
+fn two_pieces() -> Value {
+    json!({"tasks": [{"goal": "the first piece of work"}, {"goal": "the second piece of work", "context": "its own context"}]})
+}
+
+/// Delegates `arguments` first, then says what came back.
+fn orchestrator(arguments: Value) -> Script {
+    Script::from_fn(move |talk| match talk.step() {
+        0 => say("I hand it out").call("delegate_task", arguments.clone()),
+        _ => say(format!("came back: {}", talk.last_text())),
+    })
+}
+
+fn pieces() -> Scripts {
+    Scripts::default()
+        .agent(
+            "first piece",
+            Script::new().step(call("terminal", json!({"command": "echo one"}))).step(say("one is done")),
+        )
+        .agent("second piece", Script::new().step(say("two is done")))
+        .alternation(Alternation::Strict)
+}
+
+#[test]
+fn k04_what_is_delegated_is_joined_and_comes_back_to_the_model_and_to_the_caller() {
+    let server = ScriptedServer::start(pieces().agent("the prompt", orchestrator(two_pieces())));
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "this is the prompt", "--json"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let document = ended.json();
+    let mut keys: Vec<&String> = document.as_object().expect("an object").keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["answer", "delegations", "session_id"]);
+    let answer = document["answer"].as_str().expect("an answer");
+    assert!(answer.contains("one is done") && answer.contains("two is done"), "{answer}");
+    let [delegation] = document["delegations"].as_array().expect("a list").as_slice() else {
+        panic!("{ended}")
+    };
+    let said: Vec<&Value> =
+        delegation["results"].as_array().expect("results").iter().map(|entry| &entry["summary"]).collect();
+    assert_eq!(said, [&json!("one is done"), &json!("two is done")]);
+    assert!(delegation["delegation_id"].is_string() && delegation["total_duration_seconds"].is_number());
+    let log = server.log();
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    let session = document["session_id"].as_str().expect("an id");
+    assert!(session.starts_with("ses_") && session.len() == 20, "{session}");
+    let shown = home.legwork(&["show", session, "--json"]).run().json();
+    assert_eq!((&shown["kind"], &shown["messages"]), (&json!("session"), &json!(5)), "{shown}");
+    let id = delegation["delegation_id"].as_str().expect("an id");
+    let shown = home.legwork(&["show", id, "--json"]).run().json();
+    assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{shown}");
+    assert!(home.ps().is_empty());
+}
+
+#[test]
+fn k42_a_child_sees_its_own_task_and_nothing_of_the_conversation() {
+    let server = ScriptedServer::start(pieces().agent("the prompt", orchestrator(two_pieces())));
+    let home = Home::with(&server);
+    home.legwork(&["run", "this is the prompt with a nonce 5f3a"]).run();
+    let log = server.log();
+    for (marker, own, other) in [("first piece", "first", "second"), ("second piece", "second", "first")] {
+        let request = &log.of(marker)[0].body;
+        let messages = request["messages"].as_array().expect("messages");
+        let roles: Vec<&Value> = messages.iter().map(|message| &message["role"]).collect();
+        assert_eq!(roles, [&json!("system"), &json!("user")]);
+        let text = request["messages"].to_string();
+        assert!(text.contains(&format!("the {own} piece of work")), "{text}");
+        for foreign in ["nonce 5f3a", "I hand it out", &format!("the {other} piece of work")] {
+            assert!(!text.contains(foreign), "{foreign:?} in {text}");
+        }
+        assert_eq!(text.contains("its own context"), own == "second");
+        let tools = request["tools"].to_string();
+        assert!(tools.contains("terminal") && !tools.contains("delegate_task"), "{tools}");
+    }
+}
+
+#[test]
+fn the_answer_alone_is_on_stdout_and_the_prompt_may_come_from_stdin() {
+    let echo = Script::from_fn(|talk: &Conversation| say(format!("you said: {}", talk.first_user_text())));
+    let server = ScriptedServer::start(Scripts::default().otherwise(echo));
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "hello there"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "you said: hello there\n"), "{ended}");
+    let piped = home.legwork(&["run", "-"]).stdin("from\na pipe\n").run();
+    assert_eq!((piped.code, piped.stdout.trim_end()), (0, "you said: from\na pipe"), "{piped}");
+    let quiet = home.legwork(&["run", "-q", "hello"]).run();
+    assert_eq!(quiet.stderr, "", "{quiet}");
+}
+
+#[test]
+fn k16_a_tree_of_depth_two_with_a_single_slot_completes() {
+    let nested = |name: &'static str, goal: &'static str| {
+        Script::from_fn(move |talk| match talk.step() {
+            0 => call("delegate_task", json!({"goal": goal})),
+            _ => say(format!("{name} heard: {}", talk.last_text())),
+        })
+    };
+    let scripts = Scripts::default()
+        .agent("the prompt", nested("top", "middle work to be done"))
+        .agent("middle work", nested("middle", "leaf work to be done"))
+        .agent("leaf work", Script::new().step(say("the leaf is green")));
+    let server = ScriptedServer::start(scripts.alternation(Alternation::Strict));
+    let home = Home::with(&server);
+    let order = home.legwork(&["run", "the prompt", "--json"]);
+    let ended = order.set("max_spawn_depth", 2).set("max_concurrent_children", 1).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.json()["answer"].as_str().expect("text").contains("the leaf is green"), "{ended}");
+    let log = server.log();
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    assert!(!log.of("leaf work")[0].body["tools"].to_string().contains("delegate_task"), "depth is hard");
+    let all = home.legwork(&["ps", "--all", "--json"]).run().json();
+    assert_eq!(all["delegations"].as_array().map(Vec::len), Some(2), "{all}");
+}
+
+#[test]
+fn task_14_a_third_subagent_of_a_one_shot_is_refused_in_words_for_the_model() {
+    let three = json!({"tasks": [{"goal": "piece number one"}, {"goal": "piece number two"}, {"goal": "piece number three"}]});
+    let server = ScriptedServer::start(Scripts::default().agent("the prompt", orchestrator(three)));
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "the prompt", "--json"]).run();
+    assert_eq!((ended.code, &ended.json()["delegations"]), (0, &json!([])), "{ended}");
+    let answer = ended.json()["answer"].as_str().expect("text").to_owned();
+    assert!(answer.contains("oneshot_max_children") && answer.contains("Nothing was started"), "{answer}");
+    assert_eq!(server.log().entries().len(), 2, "no child asked: {}", server.log().summary());
+    let allowed = home.legwork(&["run", "the prompt", "--json"]).set("oneshot_max_children", 3).run();
+    assert_eq!(allowed.json()["delegations"][0]["results"].as_array().map(Vec::len), Some(3), "{allowed}");
+}
+
+#[test]
+fn the_exit_code_tells_of_a_failed_child_and_of_a_failed_answer() {
+    let scripts = pieces().agent(
+        "the prompt",
+        orchestrator(
+            json!({"tasks": [{"goal": "the second piece of work"}, {"goal": "refused by the provider"}]}),
+        ),
+    );
+    let scripts = scripts
+        .agent("refused by", Script::new().step(unauthorized()))
+        .agent("alone", Script::new().step(unauthorized()));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "the prompt"]).run();
+    assert_eq!(ended.code, 1, "{ended}");
+    assert!(ended.stdout.contains("two is done") && ended.stdout.contains("Incorrect API key"), "{ended}");
+    let alone = home.legwork(&["run", "alone", "--json"]).run();
+    assert_eq!((alone.code, &alone.json()["answer"]), (1, &Value::Null), "{alone}");
+    assert!(alone.stderr.contains("Incorrect API key provided."), "{alone}");
+    let plain = home.legwork(&["run", "alone"]).run();
+    assert_eq!((plain.code, plain.stdout.as_str()), (1, ""), "{plain}");
+}
+
+#[test]
+fn k12_ctrl_c_in_run_ends_the_agent_and_all_its_subagents() {
+    let scripts = Scripts::default()
+        .agent("the prompt", orchestrator(two_pieces()))
+        .agent("first piece", Script::new().step(call("terminal", json!({"command": SLEEPS}))))
+        .agent("second piece", Script::new().step(say("half of it").gate("held")));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "the prompt", "--json"]).start();
+    server.gate("held").wait_reached();
+    home.wait_for_processes("sleep 996", 3);
+    running.signal(Signal::SIGINT);
+    let ended = running.wait();
+    assert_eq!(ended.code, 130, "{ended}");
+    assert!(ended.took < Duration::from_secs(2), "{ended}");
+    home.assert_nothing_runs();
+    let document = ended.json();
+    let statuses: Vec<&Value> = document["delegations"][0]["results"]
+        .as_array()
+        .expect("results")
+        .iter()
+        .map(|entry| &entry["status"])
+        .collect();
+    assert_eq!(statuses, [&json!("interrupted"), &json!("interrupted")], "{ended}");
+    assert!(home.ps().is_empty());
+    assert_eq!(server.log().entries().len(), 3, "{}", server.log().summary());
+}
+
+#[test]
+fn sigterm_in_run_releases_the_work_and_results_tells_what_is_known() {
+    let scripts = Scripts::default()
+        .agent("the prompt", orchestrator(two_pieces()))
+        .agent("first piece", Script::new().step(say("one is done")))
+        .agent("second piece", Script::new().step(call("terminal", json!({"command": SLEEPS}))));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "the prompt"]).start();
+    home.wait_for_processes("sleep 996", 3);
+    home.wait_for_states(&["completed", "running"]);
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (143, ""), "{ended}");
+    assert!(ended.took < Duration::from_millis(1500 + 1000), "{ended}");
+    home.assert_nothing_runs();
+    let stored = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
+    assert_eq!(stored.statuses(), ["completed", "unknown"], "{stored}");
+}
+
+#[test]
+fn k02_a_killed_run_leaves_its_conversation_whole_and_its_results_findable() {
+    let scripts = Scripts::default()
+        .agent("the prompt", orchestrator(two_pieces()))
+        .agent("first piece", Script::new().step(say("one is done")))
+        .agent("second piece", Script::new().step(gate("held")));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "the prompt"]).start();
+    server.gate("held").wait_reached();
+    home.wait_for_states(&["completed", "running"]);
+    running.kill();
+    let id = home.only_delegation();
+    let stored = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((stored.code, stored.statuses()), (1, vec!["completed".into(), "unknown".into()]), "{stored}");
+    assert_eq!(stored.results()[0]["summary"], json!("one is done"));
+    let shown = home.legwork(&["show", &id, "--json"]).run().json();
+    let session =
+        home.legwork(&["show", shown["session_id"].as_str().expect("an id"), "--json"]).run().json();
+    assert_eq!(session["messages"], json!(2), "a reply without its results is not part of it: {session}");
+    assert!(home.ps().is_empty());
+}

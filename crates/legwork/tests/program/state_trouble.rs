@@ -1,0 +1,195 @@
+//! A state folder that cannot be used: in the way, unwritable, damaged, of a newer version, or on a full disk. The message
+//! says what, where and what to do; nothing is half done; a later run on a good folder works.
+
+use std::fs;
+use std::path::Path;
+
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, say};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::harness::{Ended, Home, Order, tasks_toml};
+
+fn delegate<'a>(home: &'a Home) -> Order<'a> {
+    home.legwork(&["delegate", "--goal", "any", "--json"])
+}
+
+/// Every working verb is refused before the model is asked; both forms say the place.
+#[track_caller]
+fn refused(home: &Home, server: &ScriptedServer, words: &[&str]) {
+    let asked = server.log().entries().len();
+    let verbs: [&[&str]; 2] = [&["delegate", "--goal", "any"], &["run", "any"]];
+    for verb in verbs {
+        let ended = home.legwork(&[verb, &["--json"]].concat()).run();
+        ended.assert_refused(3, "state", words);
+        let told = home.legwork(verb).run();
+        assert_eq!((told.code, told.stdout.as_str()), (3, ""), "{told}");
+        assert!(told.stderr.starts_with("error: "), "{told}");
+    }
+    assert_eq!(server.log().entries().len(), asked, "nothing was asked");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_state_folder_is_told() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    fs::write(home.state(), "in the way").expect("the file is written");
+    let path = home.state().display().to_string();
+    refused(&home, &server, &[&path, "--state-dir"]);
+    assert_eq!(fs::read_to_string(home.state()).expect("untouched"), "in the way");
+    fs::remove_file(home.state()).expect("it can be moved away");
+    assert_eq!(delegate(&home).run().code, 0);
+}
+
+#[test]
+fn a_state_folder_that_nobody_can_write_is_told() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    // Not even root can make a folder here.
+    let ended = delegate(&home).env("LEGWORK_STATE_DIR", "/proc/legwork").run();
+    ended.assert_refused(3, "state", &["/proc/legwork", "--state-dir", "LEGWORK_STATE_DIR"]);
+    let ended = delegate(&home).without("HOME").without("XDG_STATE_HOME").run();
+    ended.assert_refused(3, "state", &["HOME", "--state-dir"]);
+    assert!(server.log().entries().is_empty());
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_left_alone() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let first = delegate(&home).run();
+    let id = first.json()["delegation_id"].as_str().expect("an id").to_owned();
+    set_version(&home.database(), 99);
+    refused(&home, &server, &["version 99", "update legwork", "--state-dir"]);
+    for verb in [&["results", id.as_str()][..], &["show", &id], &["ps"], &["stop", "--all"]] {
+        let ended = home.legwork(&[verb, &["--json"]].concat()).run();
+        ended.assert_refused(3, "state", &["version 99"]);
+    }
+    let doctor = home.legwork(&["doctor", "--json", "--offline"]).run();
+    assert_eq!((doctor.code, &doctor.json()["ok"]), (1, &json!(false)), "{doctor}");
+    assert_eq!(set_version(&home.database(), 1), 99, "it was left as it was");
+    assert_eq!(home.legwork(&["results", &id, "--json"]).run().results(), first.results());
+}
+
+/// Sets the version of a database and says which it had.
+fn set_version(database: &Path, version: u32) -> u32 {
+    let connection = Connection::open(database).expect("it opens");
+    let before = connection.query_row("PRAGMA user_version", (), |row| row.get(0)).expect("it has one");
+    connection.pragma_update(None, "user_version", version).expect("it can be set");
+    before
+}
+
+#[test]
+fn a_damaged_database_is_told_and_kept() {
+    for content in [b"this was a shopping list, not a database at all\n".repeat(100), vec![0xff; 8192]] {
+        let server = ScriptedServer::start(Scripts::default());
+        let home = Home::with(&server);
+        fs::create_dir(home.state()).expect("the folder is made");
+        fs::write(home.database(), &content).expect("the file is written");
+        let path = home.database().display().to_string();
+        refused(&home, &server, &[&path, "damaged"]);
+        assert_eq!(fs::read(home.database()).expect("it is there"), content, "not a byte was changed");
+        let doctor = home.legwork(&["doctor", "--json", "--offline"]).run();
+        assert_eq!(doctor.code, 1, "{doctor}");
+        fs::remove_file(home.database()).expect("it can be moved away");
+        assert_eq!(delegate(&home).run().code, 0);
+    }
+}
+
+#[test]
+fn k27_a_database_at_its_page_limit_is_told_and_nothing_is_half_done() {
+    full_disk(|order, bytes| order.env("LEGWORK_STATE_MAX_PAGES", &(bytes / 4096).max(1).to_string()));
+}
+
+#[test]
+fn k27_a_full_disk_is_told_and_nothing_is_half_done() {
+    // The shell counts in blocks of 1024 bytes; a program that ignores the signal sees an error at the limit.
+    full_disk(|order, bytes| order.after(&format!("trap '' XFSZ; ulimit -f {}", bytes / 1024)));
+}
+
+/// Runs out of room at many places, from the first page on, and looks each time at what is left.
+fn full_disk(limit: fn(Order<'_>, u64) -> Order<'_>) {
+    let long = "a step of many words ".repeat(400);
+    let scripts = Scripts::default().otherwise(Script::from_fn(move |talk| match talk.step() {
+        step @ 0..8 => say(&long).call("terminal", json!({"command": format!("echo {step}")})),
+        _ => say("done"),
+    }));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    home.write("tasks.toml", tasks_toml(&["first", "second"]));
+    let mut refusals = (0, 0);
+    for kib in (4..400).step_by(36) {
+        let _ = fs::remove_dir_all(home.state());
+        let order = home.legwork(&["delegate", "tasks.toml", "--json"]);
+        let ended = limit(order, kib * 1024).run();
+        check_full(&home, &ended);
+        match ended.code {
+            3 => refusals.0 += 1,
+            1 => refusals.1 += 1,
+            code => assert_eq!(code, 0, "{ended}"),
+        }
+    }
+    assert!(refusals.0 > 0, "some runs had no room to begin");
+    assert!(refusals.1 > 0, "some runs had no room to go on");
+}
+
+/// Either nothing exists, or the delegation is whole: every task has an ending, and all of it can be read later.
+#[track_caller]
+fn check_full(home: &Home, ended: &Ended) {
+    home.assert_nothing_runs();
+    let ran = ended.stdout.contains("\"results\"");
+    if !ran {
+        ended.assert_refused(ended.code, "state", &["full", "free some space"]);
+    }
+    for delegation in list(home) {
+        let id = delegation["delegation_id"].as_str().expect("an id").to_owned();
+        let stored = home.legwork(&["results", &id, "--json"]).run();
+        assert_eq!(stored.json()["complete"], json!(true), "{ended}\nlater {stored}");
+        assert_eq!(stored.results().len(), 2);
+        if ran && ended.code == 0 {
+            assert_eq!(stored.results(), ended.results(), "what was shown is what is stored");
+        }
+    }
+    let later = delegate(home).run();
+    assert_eq!(later.code, 0, "a later run with room works: {later}");
+}
+
+fn list(home: &Home) -> Vec<serde_json::Value> {
+    let ended = home.legwork(&["ps", "--all", "--json"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    ended.json()["delegations"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_state_folder_is_private_and_made_where_it_was_asked_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk| match talk.step() {
+            0 => call("terminal", json!({"command": "seq 100000"})),
+            _ => say("done"),
+        })));
+    let home = Home::with(&server);
+    let folder = home.project().join("kept here");
+    let ended = home.legwork(&["delegate", "--goal", "a", "--state-dir", "kept here"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(folder.join("legwork.db").is_file() && !home.state().exists());
+    let mut folders = vec![folder];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        assert_eq!(fs::metadata(&folder).expect("there").permissions().mode() & 0o777, 0o700, "{folder:?}");
+        for entry in fs::read_dir(&folder).expect("it can be read") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files += 1;
+                assert_eq!(
+                    fs::metadata(&path).expect("there").permissions().mode() & 0o777,
+                    0o600,
+                    "{path:?}"
+                );
+            }
+        }
+    }
+    assert!(files >= 4, "database, transcript, manifest, spill");
+}

@@ -1,0 +1,206 @@
+//! Wrong input: each kind is refused before anything exists, with a message that says what is wrong, where, and what to do
+//! about it.
+
+use std::fs;
+
+use legwork_testkit::server::{ScriptedServer, Scripts};
+
+use crate::harness::{Ended, Home};
+
+/// Runs `delegate` on a file of this content and checks that nothing was begun.
+#[track_caller]
+fn delegate(name: &str, content: impl AsRef<[u8]>) -> Ended {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    home.write(name, content);
+    let ended = home.legwork(&["delegate", name, "--json"]).run();
+    assert!(server.log().entries().is_empty(), "{}", server.log().summary());
+    assert!(!home.state().exists(), "nothing was made: {ended}");
+    let told = home.legwork(&["delegate", name]).run();
+    assert_eq!((told.code, told.stdout.as_str()), (ended.code, ""), "{told}");
+    assert!(told.stderr.starts_with("error: ") && told.stderr.contains("nothing was started"), "{told}");
+    ended
+}
+
+#[test]
+fn without_a_model_the_exact_line_to_set_is_told() {
+    let home = Home::without_model();
+    let verbs: [&[&str]; 2] = [&["delegate", "--goal", "any"], &["run", "any"]];
+    for verb in verbs {
+        let ended = home.legwork(&[verb, &["--json"]].concat()).run();
+        let words = ["LEGWORK_MODEL=", "config.toml", "default = \"", "--model"];
+        ended.assert_refused(3, "no_model", &words[..1]);
+        let with_key =
+            home.legwork(&[verb, &["--json"]].concat()).env("OPENAI_API_KEY", "sk-of-nobody").run();
+        with_key.assert_refused(3, "no_model", &["LEGWORK_MODEL="]);
+        assert!(!home.state().exists());
+    }
+}
+
+#[test]
+fn an_unknown_provider_is_refused_with_the_known_ones() {
+    let home = Home::without_model();
+    let refused = |model: &str| home.legwork(&["run", "any", "--json", "--model", model]).run();
+    refused("opnai/x").assert_refused(2, "unknown_provider", &["opnai", "openai", "--model"]);
+    refused("plain-name").assert_refused(2, "configuration", &["plain-name", "PROVIDER/NAME"]);
+    for provider in ["anthropic", "gemini", "ollama"] {
+        refused(&format!("{provider}/x")).assert_refused(2, "not_built", &[provider]);
+    }
+    refused("local/smollm2-135m").assert_refused(3, "no_model", &["--features local-model"]);
+    refused("scripted/no-such-file.toml").assert_refused(2, "input", &["no-such-file.toml"]);
+}
+
+#[test]
+fn another_protocol_is_refused_as_not_built() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    for mode in ["responses", "anthropic_messages", "gemini", "ollama"] {
+        let ended = home.legwork(&["run", "any", "--json", "--api-mode", mode]).run();
+        ended.assert_refused(2, "not_built", &[mode, "leave it out"]);
+    }
+    let ended = home.legwork(&["run", "any", "--json", "--api-mode", "smoke"]).run();
+    ended.assert_refused(2, "configuration", &["smoke", "chat_completions"]);
+    assert_eq!(home.legwork(&["run", "any", "--api-mode", "chat_completions"]).run().code, 0);
+}
+
+#[test]
+fn a_syntax_error_is_told_with_line_and_column() {
+    let toml = "[[tasks]]\ngoal = \"right\"\n\n[[tasks]]\ngoal = not quoted\n";
+    delegate("tasks.toml", toml).assert_refused(2, "input", &["tasks.toml:5:8:"]);
+    let json = "{\"tasks\": [\n  {\"goal\": \"right\"},\n  {\"goal\" \"no colon\"}\n]}";
+    delegate("tasks.json", json).assert_refused(2, "input", &["tasks.json:3:11:"]);
+    delegate("tasks.toml", "[[tasks]]\ngoal = \"a\"\ngoal = \"b\"\n").assert_refused(
+        2,
+        "input",
+        &["tasks.toml:3:1:", "duplicate"],
+    );
+    delegate("tasks.json", "{\"tasks\": [{\"goal\": \"a\"}]} trailing").assert_refused(
+        2,
+        "input",
+        &["tasks.json:1:28:"],
+    );
+    delegate("tasks.json", "").assert_refused(2, "input", &["tasks.json:1:"]);
+}
+
+#[test]
+fn a_file_without_a_usable_task_is_refused() {
+    for empty in ["tasks = []\n", "", "# only words\n"] {
+        delegate("tasks.toml", empty).assert_refused(2, "input", &["tasks.toml", "there is no task"]);
+    }
+    delegate("tasks.json", "[]").assert_refused(2, "input", &["tasks.json", "object with `tasks`"]);
+    let blank = "[[tasks]]\ngoal = \"first\"\n[[tasks]]\ngoal = \"  \"\n";
+    delegate("tasks.toml", blank).assert_refused(
+        2,
+        "input",
+        &["tasks.toml", "tasks[1]", "`goal` is missing or blank"],
+    );
+    delegate("tasks.toml", "[[tasks]]\ngoal = 7\n").assert_refused(
+        2,
+        "input",
+        &["tasks[0]", "must be text", "a number"],
+    );
+    delegate("tasks.toml", "goal = \"a\"\n[[tasks]]\ngoal = \"b\"\n").assert_refused(
+        2,
+        "input",
+        &["not both"],
+    );
+}
+
+#[test]
+fn k24_a_goal_of_five_megabytes_is_refused_with_both_numbers() {
+    let goal = "a".repeat(5 * 1024 * 1024);
+    let words = ["tasks[1]", "5242880", "1048576", "goal_max_bytes", "file"];
+    delegate("tasks.toml", format!("[[tasks]]\ngoal = \"b\"\n[[tasks]]\ngoal = \"{goal}\"\n"))
+        .assert_refused(2, "input", &words);
+    delegate("tasks.json", format!("{{\"goal\": \"c\", \"context\": \"{goal}\"}}")).assert_refused(
+        2,
+        "input",
+        &["`context`", "5242880"],
+    );
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let piped = home.legwork(&["run", "-", "--json"]).stdin(goal).run();
+    piped.assert_refused(2, "input", &["1048576", "goal_max_bytes"]);
+}
+
+#[test]
+fn k24_bytes_that_are_no_text_are_told_with_their_place() {
+    let words = ["tasks.toml", "byte 18", "UTF-8"];
+    delegate("tasks.toml", b"[[tasks]]\ngoal = \"\xff\"\n").assert_refused(2, "input", &words);
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "-", "--json"]).stdin(b"say \xfe".to_vec()).run();
+    ended.assert_refused(2, "input", &["stdin", "byte 4", "UTF-8"]);
+}
+
+#[test]
+fn unknown_keys_and_keys_that_are_not_built_are_named() {
+    let unknown = "[[tasks]]\ngoal = \"a\"\nprioritty = 1\n";
+    delegate("tasks.toml", unknown).assert_refused(2, "input", &["tasks[0]", "`prioritty`", "`goal`"]);
+    delegate("tasks.toml", "titel = \"x\"\n[[tasks]]\ngoal = \"a\"\n").assert_refused(
+        2,
+        "input",
+        &["`titel`", "`tasks`"],
+    );
+    for key in
+        ["output_schema = {type = \"object\"}", "images = [\"a.png\"]", "group = \"one\"", "route = \"fast\""]
+    {
+        let name = key.split(' ').next().expect("a name");
+        let file = format!("[[tasks]]\ngoal = \"a\"\n{key}\n");
+        delegate("tasks.toml", file).assert_refused(
+            2,
+            "input",
+            &["tasks[0]", &format!("`{name}`"), "not built yet"],
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_a_folder_is_told() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let delegate = |file: &str| home.legwork(&["delegate", file, "--json"]).run();
+    delegate("none.toml").assert_refused(2, "input", &["none.toml", "cannot be read"]);
+    fs::create_dir(home.project().join("folder")).expect("the folder is made");
+    delegate("folder").assert_refused(2, "input", &["folder", "cannot be read", "directory"]);
+    let ended = home.legwork(&["delegate", "--goal", "a", "--json", "--cwd", "no/such/folder"]).run();
+    ended.assert_refused(2, "usage", &["no/such/folder", "--cwd"]);
+}
+
+#[test]
+fn a_wrong_command_line_is_told_in_the_form_that_was_asked_for() {
+    let home = Home::without_model();
+    home.legwork(&["--json", "delegat"]).run().assert_refused(2, "usage", &["delegat", "delegate"]);
+    home.legwork(&["delegate", "--json"]).run().assert_refused(2, "usage", &["FILE", "--goal"]);
+    home.legwork(&["delegate", "f.toml", "--detach", "--json"]).run().assert_refused(
+        2,
+        "usage",
+        &["--detach"],
+    );
+    home.legwork(&["run", "--json", " \n "]).env("LEGWORK_MODEL", "scripted/x").run().assert_refused(
+        2,
+        "input",
+        &["prompt is empty"],
+    );
+    let plain = home.legwork(&["results"]).run();
+    assert_eq!((plain.code, plain.stdout.as_str()), (2, ""), "{plain}");
+}
+
+#[test]
+fn a_key_that_belongs_to_another_address_is_not_sent() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let ended = home
+        .legwork(&["run", "any", "--json"])
+        .without("LEGWORK_API_KEY")
+        .env("OPENAI_API_KEY", "sk-of-openai-only")
+        .run();
+    assert!(
+        server.log().entries().iter().all(|entry| !entry
+            .authorization
+            .as_deref()
+            .unwrap_or("")
+            .contains("openai-only")),
+        "{ended}"
+    );
+}

@@ -40,6 +40,7 @@ mod openai;
 mod play;
 mod protocol;
 mod reply;
+mod responses;
 mod script;
 mod seal;
 mod serve;

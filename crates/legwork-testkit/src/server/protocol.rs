@@ -2,6 +2,7 @@
 
 use super::anthropic::Messages;
 use super::chat::Chat;
+use super::responses::Responses;
 use super::wire::Wire;
 
 /// A wire format.
@@ -9,18 +10,21 @@ use super::wire::Wire;
 pub enum Protocol {
     /// `POST /v1/chat/completions`, as OpenAI and most local servers speak it.
     OpenAiChat,
+    /// `POST /v1/responses`, as OpenAI speaks it.
+    OpenAiResponses,
     /// `POST /v1/messages`, as Anthropic speaks it.
     Anthropic,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::Anthropic];
+    pub const ALL: [Self; 3] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic];
 
     /// The wire format that is spoken at a path without its query.
     pub(super) fn at(path: &str) -> Option<Self> {
         match path {
             "/v1/chat/completions" => Some(Self::OpenAiChat),
+            "/v1/responses" => Some(Self::OpenAiResponses),
             "/v1/messages" => Some(Self::Anthropic),
             _ => None,
         }
@@ -29,6 +33,7 @@ impl Protocol {
     pub(super) fn wire(self) -> &'static dyn Wire {
         match self {
             Self::OpenAiChat => &Chat,
+            Self::OpenAiResponses => &Responses,
             Self::Anthropic => &Messages,
         }
     }
@@ -36,7 +41,7 @@ impl Protocol {
     /// What stands behind the origin in the base URL that clients of this format are given.
     pub(super) fn base_path(self) -> &'static str {
         match self {
-            Self::OpenAiChat => "/v1",
+            Self::OpenAiChat | Self::OpenAiResponses => "/v1",
             Self::Anthropic => "",
         }
     }

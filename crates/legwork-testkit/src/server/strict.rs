@@ -54,6 +54,8 @@ pub enum Rule {
     ReasoningMissing,
     /// Reasoning comes back, but not as it was sent, or without its signature.
     ReasoningChanged,
+    /// Reasoning comes back without what it led to.
+    ReasoningAlone,
     /// The last message is neither the user's nor a tool's.
     LastRole,
     /// The scripts have nothing for this request.

@@ -25,6 +25,11 @@ fn smallest(protocol: Protocol, streamed: &str) -> Smallest {
             head: "authorization: Bearer k-1\r\n",
             body: json!({ "model": "m", "stream": stream, "messages": messages }),
         },
+        Protocol::OpenAiResponses => Smallest {
+            path: "/v1/responses",
+            head: "authorization: Bearer k-1\r\n",
+            body: json!({ "model": "m", "stream": stream, "input": messages }),
+        },
         Protocol::Anthropic => Smallest {
             path: "/v1/messages",
             head: "x-api-key: k-1\r\nanthropic-version: 2023-06-01\r\n",
@@ -49,10 +54,12 @@ fn ask(server: &ScriptedServer, protocol: Protocol, streamed: &str) -> Response 
 /// The status and the words of a trouble in each format.
 fn told(protocol: Protocol, trouble: &str) -> (u16, &'static str) {
     match (protocol, trouble) {
-        (Protocol::OpenAiChat, "key") => (401, "\"code\":\"invalid_api_key\""),
-        (Protocol::OpenAiChat, "rate") => (429, "\"code\":\"rate_limit_exceeded\""),
-        (Protocol::OpenAiChat, "broken") => (500, "\"type\":\"server_error\""),
-        (Protocol::OpenAiChat, _) => (503, "overloaded"),
+        (Protocol::OpenAiChat | Protocol::OpenAiResponses, "key") => (401, "\"code\":\"invalid_api_key\""),
+        (Protocol::OpenAiChat | Protocol::OpenAiResponses, "rate") => {
+            (429, "\"code\":\"rate_limit_exceeded\"")
+        }
+        (Protocol::OpenAiChat | Protocol::OpenAiResponses, "broken") => (500, "\"type\":\"server_error\""),
+        (Protocol::OpenAiChat | Protocol::OpenAiResponses, _) => (503, "overloaded"),
         (Protocol::Anthropic, "key") => (401, "\"type\":\"authentication_error\""),
         (Protocol::Anthropic, "rate") => (429, "\"type\":\"rate_limit_error\""),
         (Protocol::Anthropic, "broken") => (500, "\"type\":\"api_error\""),

@@ -6,5 +6,6 @@ mod client;
 mod faults;
 mod formats;
 mod gates;
+mod responses;
 mod speech;
 mod strict;

@@ -1,0 +1,5 @@
+//! OpenAI Responses over a real socket.
+
+mod client;
+mod speech;
+mod strict;

@@ -84,7 +84,9 @@ impl Tally {
     /// Why a run ended with a reply that says nothing.
     pub(super) fn why_blank(&self) -> String {
         match self.finish {
-            Finish::Length => "the model said nothing before it reached the provider's limit of output tokens",
+            Finish::Length => {
+                "the model said nothing before it reached the provider's limit of output tokens"
+            }
             Finish::Stop | Finish::ToolUse => "the model ended with a blank answer",
         }
         .to_owned()

@@ -32,6 +32,11 @@ pub fn options(base_url: &str) -> RemoteOptions {
     }
 }
 
+/// A route that speaks this protocol.
+pub fn spoken(protocol: Protocol, base_url: &str) -> RemoteOptions {
+    RemoteOptions { protocol, ..options(base_url) }
+}
+
 pub fn model(options: RemoteOptions) -> RemoteModel {
     RemoteModel::new(options, &SharedHttp::new(Proxies::default())).expect("a route")
 }
@@ -112,6 +117,24 @@ pub async fn rest(stream: &mut ReplyStream) -> Vec<Result<ReplyPart, ModelError>
         parts.push(part);
     }
     parts
+}
+
+/// All pieces of reasoning, joined.
+pub fn thought(parts: &[ReplyPart]) -> String {
+    let pieces = parts.iter().filter_map(|part| match part {
+        ReplyPart::Thinking(text) => Some(text.as_str()),
+        ReplyPart::Text(_) | ReplyPart::Moved | ReplyPart::Done(_) => None,
+    });
+    pieces.collect()
+}
+
+/// All pieces of visible text, joined.
+pub fn said(parts: &[ReplyPart]) -> String {
+    let pieces = parts.iter().filter_map(|part| match part {
+        ReplyPart::Text(text) => Some(text.as_str()),
+        ReplyPart::Thinking(_) | ReplyPart::Moved | ReplyPart::Done(_) => None,
+    });
+    pieces.collect()
 }
 
 pub fn text_of(part: &ReplyPart) -> &str {

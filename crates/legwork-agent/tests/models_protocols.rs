@@ -1,0 +1,331 @@
+//! What must hold whatever a provider speaks: the same scripted conversation and the same faults over every protocol,
+//! against a server that refuses whatever the provider would refuse.
+
+#[path = "models_support/asking.rs"]
+mod models_support;
+
+use legwork_agent::models::{ModelError, ModelRequest, Protocol, RemoteModel, ReplyPart};
+use legwork_core::message::{Author, Image, ImageSource, Message, Part};
+use legwork_core::report::{Cost, FailureReason};
+use legwork_core::step::{self, Reply as Said};
+use legwork_testkit::server::{
+    Call, Entry, Finish, Protocol as Format, ProviderError, Reply, Script, ScriptedServer, Scripts, Usage,
+    call, calls, hang, hang_after_headers, hang_up, overloaded, rate_limited, raw_response, reason, say,
+    server_error, status, status_page, unauthorized,
+};
+use models_support::{KEY, ask, failure, model, request, said, spoken, thought};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every protocol, and what the scripted server calls it.
+const SPOKEN: &[(Protocol, Format)] =
+    &[(Protocol::ChatCompletions, Format::OpenAiChat), (Protocol::AnthropicMessages, Format::Anthropic)];
+
+/// A server that speaks one format only and asks for the key, and a model at it.
+struct Pair {
+    server: ScriptedServer,
+    model: RemoteModel,
+    protocol: Protocol,
+}
+
+impl Pair {
+    fn new((protocol, format): (Protocol, Format), script: Script) -> Self {
+        let scripts = Scripts::default().speaks([format]).key(KEY).otherwise(script);
+        let server = ScriptedServer::start(scripts);
+        let model = model(spoken(protocol, &server.base_for(format)));
+        Pair { server, model, protocol }
+    }
+
+    fn saying(spoken: (Protocol, Format), reply: Reply) -> Self {
+        Pair::new(spoken, Script::always(reply))
+    }
+
+    async fn ask(&self, request: ModelRequest) -> (Vec<ReplyPart>, Said) {
+        let (parts, reply) = ask(&self.model, request).await;
+        let name = self.protocol;
+        let reply =
+            reply.unwrap_or_else(|error| panic!("{name:?}: {error:?} {}", self.server.log().summary()));
+        (parts, reply)
+    }
+
+    fn check_log(&self) {
+        let log = self.server.log();
+        assert!(log.violations().is_empty(), "{:?}: {}", self.protocol, log.summary());
+    }
+
+    fn request(&self, number: usize) -> Entry {
+        self.server.log().entries()[number].clone()
+    }
+}
+
+fn counted() -> Usage {
+    Usage::new(120, 30).cached(100).reasoning(10)
+}
+
+/// Thinks, says something and calls two tools, then answers.
+fn two_steps() -> Script {
+    let both = [
+        Call::new("read_file", json!({"path": "a.txt", "note": "ä \"quoted\" text ".repeat(20)})),
+        Call::new("read_file", json!({"path": "b.txt"})),
+    ];
+    Script::new()
+        .step(reason("I should look at both.").say("Let me see.").calls(both).usage(counted()))
+        .step(say("alpha and beta").usage(counted()))
+}
+
+#[tokio::test]
+async fn the_same_conversation_passes_over_every_protocol() {
+    for &spoken in SPOKEN {
+        let pair = Pair::new(spoken, two_steps());
+        let (parts, first) = pair.ask(request("hi")).await;
+        let name = pair.protocol;
+        assert_eq!(thought(&parts), "I should look at both.", "{name:?}");
+        assert_eq!(said(&parts), "Let me see.", "{name:?}");
+        assert_eq!(
+            (first.message.plain_text().as_str(), first.finish),
+            ("Let me see.", step::Finish::ToolUse)
+        );
+        let made: Vec<_> = first.message.calls().cloned().collect();
+        assert_eq!(made.len(), 2, "{name:?}");
+        assert_eq!(made[0].arguments["note"], "ä \"quoted\" text ".repeat(20), "{name:?}");
+        assert_eq!(made[1].arguments, json!({"path": "b.txt"}), "{name:?}");
+        assert_ne!(made[0].id, made[1].id, "{name:?}");
+        check_usage(&first, name);
+
+        let so_far = models_support::answered(request("hi"), stored_and_read(first.message), "contents");
+        let (parts, last) = pair.ask(so_far).await;
+        assert_eq!((said(&parts).as_str(), last.finish), ("alpha and beta", step::Finish::Stop), "{name:?}");
+        pair.check_log();
+    }
+}
+
+fn stored_and_read(message: Message) -> Message {
+    let stored = serde_json::to_string(&message).expect("a message can be stored");
+    serde_json::from_str(&stored).expect("it can be read again")
+}
+
+fn check_usage(reply: &Said, protocol: Protocol) {
+    let usage = reply.usage;
+    assert_eq!((usage.input, usage.output, usage.cached), (120, 30, 100), "{protocol:?}");
+    // Ollama does not tell what of a reply was reasoning.
+    let reasoning = if protocol == Protocol::Ollama { 0 } else { 10 };
+    assert_eq!(usage.reasoning, reasoning, "{protocol:?}");
+    assert_eq!(reply.cost, Cost::Unknown, "{protocol:?}: no price list holds at another address");
+}
+
+#[tokio::test]
+async fn arguments_in_the_making_are_a_sign_of_life_over_every_protocol() {
+    for &spoken in SPOKEN {
+        let pair = Pair::saying(spoken, call("read_file", json!({"path": "a".repeat(500)})));
+        let (parts, _) = pair.ask(request("hi")).await;
+        assert!(parts.contains(&ReplyPart::Moved), "{:?}: {parts:?}", pair.protocol);
+    }
+}
+
+#[tokio::test]
+async fn neighbours_in_the_users_role_and_later_results_keep_to_the_order_that_is_wanted() {
+    let texts = |texts: &[&str]| {
+        texts.iter().map(|text| Arc::new(Message::text(Author::Completion, *text))).collect::<Vec<_>>()
+    };
+    for &spoken in SPOKEN {
+        let script =
+            Script::new().step(call("read_file", json!({"path": "a"}))).step(say("ok")).step(say("yes"));
+        let pair = Pair::new(spoken, script);
+        let mut so_far = request("hi");
+        so_far.messages.extend(texts(&["a result", "another"]));
+        let (_, first) = pair.ask(so_far.clone()).await;
+        let mut so_far = models_support::answered(so_far, first.message, "contents");
+        so_far.messages.extend(texts(&["one more"]));
+        let (_, second) = pair.ask(so_far.clone()).await;
+        so_far.messages.push(Arc::new(second.message));
+        so_far.messages.extend(texts(&["and one", "more"]));
+        pair.ask(so_far).await;
+        pair.check_log();
+        let body = pair.request(2).body.to_string();
+        for text in ["a result", "another", "one more", "and one"] {
+            assert_eq!(body.matches(&format!("\"{text}\"")).count(), 1, "{:?}: {body}", pair.protocol);
+        }
+    }
+}
+
+#[tokio::test]
+async fn k23_malformed_arguments_never_fail_a_reply_and_go_back_legally() {
+    for &spoken in SPOKEN {
+        let both = [Call::malformed("read_file", r#"{"path": "a"#), Call::malformed("read_file", "[1, 2]")];
+        let pair = Pair::new(spoken, Script::new().step(calls(both)).step(say("sorry")));
+        let (_, first) = pair.ask(request("hi")).await;
+        let made: Vec<_> = first.message.calls().collect();
+        assert_eq!(made.len(), 2, "{:?}", pair.protocol);
+        assert!(made.iter().all(|call| call.malformed.is_some()), "{:?}: {made:?}", pair.protocol);
+        pair.ask(models_support::answered(request("hi"), first.message, "not valid JSON")).await;
+        pair.check_log();
+    }
+}
+
+#[tokio::test]
+async fn k42_ids_that_are_repeated_or_missing_are_made_unique() {
+    for &spoken in SPOKEN {
+        let again = || calls([Call::new("read_file", json!({"path": "a"})).id("call_0")]);
+        let pair = Pair::new(spoken, Script::new().step(again()).step(again()).step(say("done")));
+        let (_, first) = pair.ask(request("hi")).await;
+        let so_far = models_support::answered(request("hi"), first.message.clone(), "alpha");
+        let (_, second) = pair.ask(so_far.clone()).await;
+        let id = |reply: &Message| reply.calls().next().map(|call| call.id.clone()).expect("a call");
+        assert!(!id(&first.message).is_empty());
+        assert_ne!(id(&first.message), id(&second.message), "{:?}", pair.protocol);
+        pair.ask(models_support::answered(so_far, second.message, "beta")).await;
+        pair.check_log();
+    }
+}
+
+/// The picture in a body, however the protocol writes it.
+fn holds_picture(body: &Value, data: &str) -> bool {
+    match body {
+        Value::String(text) => text.ends_with(data),
+        Value::Array(values) => values.iter().any(|value| holds_picture(value, data)),
+        Value::Object(fields) => fields.values().any(|value| holds_picture(value, data)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[tokio::test]
+async fn pictures_reach_every_provider() {
+    let data =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    for &spoken in SPOKEN {
+        let pair = Pair::saying(spoken, say("a dot"));
+        let mut so_far = request("what is this?");
+        let source = ImageSource::DataBase64(data.to_owned());
+        let picture = Part::Image(Image { media_type: "image/png".to_owned(), source });
+        so_far.messages.push(Arc::new(Message { author: Author::User, parts: vec![picture] }));
+        pair.ask(so_far).await;
+        pair.check_log();
+        assert!(holds_picture(&pair.request(0).body, data), "{:?}", pair.protocol);
+    }
+}
+
+#[tokio::test]
+async fn reasoning_stays_with_the_model_that_thought_it() {
+    for &thinker in SPOKEN {
+        let pair = Pair::new(thinker, two_steps());
+        let (_, first) = pair.ask(request("hi")).await;
+        let so_far = models_support::answered(request("hi"), first.message, "contents");
+        for &other in SPOKEN {
+            let elsewhere = Pair::saying(other, say("done"));
+            elsewhere.ask(so_far.clone()).await;
+            elsewhere.check_log();
+            let body = elsewhere.request(0).body.to_string();
+            assert!(!body.contains("I should look"), "{thinker:?} → {other:?}: {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_says_why_it_ended_over_every_protocol() {
+    for &spoken in SPOKEN {
+        let pair = Pair::saying(spoken, say("half a sen").finish(Finish::Length));
+        let (_, reply) = pair.ask(request("hi")).await;
+        assert_eq!(reply.finish, step::Finish::Length, "{:?}", pair.protocol);
+        assert_eq!(reply.message.plain_text(), "half a sen", "{:?}", pair.protocol);
+    }
+}
+
+async fn failed(spoken: (Protocol, Format), reply: Reply) -> ModelError {
+    let pair = Pair::saying(spoken, reply);
+    let error = failure(&pair.model).await;
+    assert_eq!(pair.server.log().entries().len(), 1, "{spoken:?}: the model never tries again by itself");
+    error
+}
+
+/// A fault over every protocol, and the failure it must be.
+async fn check(fault: impl Fn() -> Reply, reason: FailureReason, retryable: bool) {
+    for &spoken in SPOKEN {
+        let error = failed(spoken, fault()).await;
+        assert_eq!((error.reason, error.retryable), (reason, retryable), "{spoken:?}: {error:?}");
+        assert!(!error.message.contains(KEY), "{spoken:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn k28_every_fault_has_its_reason_over_every_protocol() {
+    check(unauthorized, FailureReason::Auth, false).await;
+    check(|| status(402, "Payment required."), FailureReason::Billing, false).await;
+    check(|| status(403, format!("{KEY} may not do this")), FailureReason::Auth, false).await;
+    check(|| status(404, "There is no such model."), FailureReason::ModelNotFound, false).await;
+    check(|| status(400, "prompt is too long: 9 tokens > 8"), FailureReason::ContextOverflow, false).await;
+    check(|| status(400, "odd"), FailureReason::BadRequest, false).await;
+    check(|| rate_limited(7), FailureReason::RateLimit, true).await;
+    check(server_error, FailureReason::ServerError, true).await;
+    check(overloaded, FailureReason::Overloaded, true).await;
+    check(|| status_page(502, "text/html", "<h1>Bad Gateway</h1>"), FailureReason::ServerError, true).await;
+    check(hang_up, FailureReason::Network, true).await;
+}
+
+#[tokio::test]
+async fn k28_the_wait_that_a_provider_asks_for_is_read_over_every_protocol() {
+    for &spoken in SPOKEN {
+        let error = failed(spoken, rate_limited(7)).await;
+        assert_eq!(error.retry_after, Some(Duration::from_secs(7)), "{spoken:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_is_never_a_whole_one_over_every_protocol() {
+    let arguments = || json!({"path": "a".repeat(100)});
+    check(|| say("half a sentence").cut(), FailureReason::Network, true).await;
+    check(|| call("read_file", arguments()).cut(), FailureReason::Network, true).await;
+    check(|| say("half a sentence").truncate(), FailureReason::Network, true).await;
+    check(|| reason("I should").truncate(), FailureReason::Network, true).await;
+    check(|| say("half").finish(Finish::Filtered), FailureReason::ContentPolicy, false).await;
+}
+
+#[tokio::test]
+async fn k23_an_error_within_the_stream_is_an_error_over_every_protocol() {
+    let overloaded =
+        || ProviderError::new("overloaded_error", format!("Overloaded {KEY}")).code("overloaded");
+    for &spoken in SPOKEN {
+        let error = failed(spoken, say("half").error_chunk(overloaded())).await;
+        assert!(error.retryable, "{spoken:?}: {error:?}");
+        assert!(error.message.contains("Overloaded [key]"), "{spoken:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn k08_silence_ends_as_a_timeout_over_every_protocol() {
+    for &(protocol, format) in SPOKEN {
+        for reply in [hang(), hang_after_headers(), say("half").stall()] {
+            let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(reply)));
+            let mut options = spoken(protocol, &server.base_for(format));
+            options.limits.idle_max = Duration::from_millis(200);
+            let error = failure(&model(options)).await;
+            assert_eq!(error.reason, FailureReason::Timeout, "{protocol:?}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn k29_no_redirect_takes_a_key_to_another_origin() {
+    for &spoken in SPOKEN {
+        let other = Pair::saying(spoken, say("caught"));
+        let location = other.server.origin();
+        let moved = format!("HTTP/1.1 307 Moved\r\nlocation: {location}/v1/messages\r\n");
+        let reply = raw_response(format!("{moved}connection: close\r\ncontent-length: 0\r\n\r\n"));
+        let error = failed(spoken, reply).await;
+        assert!(error.message.starts_with("HTTP 307"), "{spoken:?}: {error:?}");
+        assert!(other.server.log().entries().is_empty(), "{spoken:?}");
+    }
+}
+
+#[tokio::test]
+async fn k29_the_key_goes_into_its_own_header_and_nowhere_else() {
+    for &spoken in SPOKEN {
+        let pair = Pair::saying(spoken, say("ok"));
+        pair.ask(request("hi")).await;
+        let entry = pair.request(0);
+        assert_eq!(entry.key.as_deref(), Some(KEY), "{spoken:?}");
+        let holders = entry.headers.iter().filter(|(_, value)| value.contains(KEY)).count();
+        assert_eq!(holders, 1, "{spoken:?}: {:?}", entry.headers);
+        assert!(!entry.path.contains(KEY) && !entry.body.to_string().contains(KEY), "{spoken:?}");
+    }
+}

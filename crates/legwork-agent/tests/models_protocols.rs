@@ -19,8 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Every protocol, and what the scripted server calls it.
-const SPOKEN: &[(Protocol, Format)] =
-    &[(Protocol::ChatCompletions, Format::OpenAiChat), (Protocol::AnthropicMessages, Format::Anthropic)];
+const SPOKEN: &[(Protocol, Format)] = &[
+    (Protocol::ChatCompletions, Format::OpenAiChat),
+    (Protocol::Responses, Format::OpenAiResponses),
+    (Protocol::AnthropicMessages, Format::Anthropic),
+];
 
 /// A server that speaks one format only and asks for the key, and a model at it.
 struct Pair {
@@ -63,6 +66,8 @@ fn counted() -> Usage {
     Usage::new(120, 30).cached(100).reasoning(10)
 }
 
+const THOUGHT: &str = "I should look at both.";
+
 /// Thinks, says something and calls two tools, then answers.
 fn two_steps() -> Script {
     let both = [
@@ -70,7 +75,7 @@ fn two_steps() -> Script {
         Call::new("read_file", json!({"path": "b.txt"})),
     ];
     Script::new()
-        .step(reason("I should look at both.").say("Let me see.").calls(both).usage(counted()))
+        .step(reason(THOUGHT).say("Let me see.").calls(both).usage(counted()))
         .step(say("alpha and beta").usage(counted()))
 }
 
@@ -80,7 +85,7 @@ async fn the_same_conversation_passes_over_every_protocol() {
         let pair = Pair::new(spoken, two_steps());
         let (parts, first) = pair.ask(request("hi")).await;
         let name = pair.protocol;
-        assert_eq!(thought(&parts), "I should look at both.", "{name:?}");
+        assert_eq!(thought(&parts), shown_thought(name), "{name:?}");
         assert_eq!(said(&parts), "Let me see.", "{name:?}");
         assert_eq!(
             (first.message.plain_text().as_str(), first.finish),
@@ -93,10 +98,25 @@ async fn the_same_conversation_passes_over_every_protocol() {
         assert_ne!(made[0].id, made[1].id, "{name:?}");
         check_usage(&first, name);
 
+        let mut seals = sealed(&first.message);
+        seals.retain(|seal| name != Protocol::Responses || !seal.starts_with(THOUGHT));
         let so_far = models_support::answered(request("hi"), stored_and_read(first.message), "contents");
         let (parts, last) = pair.ask(so_far).await;
+        let body = pair.request(1).body.to_string();
+        let missing = seals.iter().find(|seal| !body.contains(seal.as_str()));
+        assert_eq!(missing, None, "{name:?}: reasoning goes back to its model: {body}");
         assert_eq!((said(&parts).as_str(), last.finish), ("alpha and beta", step::Finish::Stop), "{name:?}");
         pair.check_log();
+    }
+}
+
+/// What of the reasoning is shown. Responses show a summary of it to organisations that ask for one and may.
+fn shown_thought(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Responses => "",
+        Protocol::ChatCompletions | Protocol::AnthropicMessages | Protocol::Gemini | Protocol::Ollama => {
+            THOUGHT
+        }
     }
 }
 
@@ -205,18 +225,44 @@ async fn pictures_reach_every_provider() {
     }
 }
 
+/// What of a reply only the model that gave it may read.
+fn sealed(message: &Message) -> Vec<String> {
+    let mut secrets = vec![THOUGHT.to_owned()];
+    for part in &message.parts {
+        if let Part::Reasoning { opaque: Some(opaque), .. } = part {
+            collect_seals(opaque, &mut secrets);
+        }
+    }
+    secrets
+}
+
+fn collect_seals(value: &Value, secrets: &mut Vec<String>) {
+    let names = ["signature", "encrypted_content", "thoughtSignature"];
+    match value {
+        Value::Object(fields) => {
+            let seals = names.iter().filter_map(|name| fields.get(*name)?.as_str());
+            secrets.extend(seals.filter(|seal| !seal.is_empty()).map(str::to_owned));
+            fields.values().for_each(|value| collect_seals(value, secrets));
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect_seals(value, secrets)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 #[tokio::test]
 async fn reasoning_stays_with_the_model_that_thought_it() {
     for &thinker in SPOKEN {
         let pair = Pair::new(thinker, two_steps());
         let (_, first) = pair.ask(request("hi")).await;
+        let secrets = sealed(&first.message);
         let so_far = models_support::answered(request("hi"), first.message, "contents");
         for &other in SPOKEN {
             let elsewhere = Pair::saying(other, say("done"));
             elsewhere.ask(so_far.clone()).await;
             elsewhere.check_log();
             let body = elsewhere.request(0).body.to_string();
-            assert!(!body.contains("I should look"), "{thinker:?} → {other:?}: {body}");
+            let leaked = secrets.iter().find(|secret| body.contains(secret.as_str()));
+            assert_eq!(leaked, None, "{thinker:?} → {other:?}: {body}");
         }
     }
 }
@@ -328,4 +374,14 @@ async fn k29_the_key_goes_into_its_own_header_and_nowhere_else() {
         assert_eq!(holders, 1, "{spoken:?}: {:?}", entry.headers);
         assert!(!entry.path.contains(KEY) && !entry.body.to_string().contains(KEY), "{spoken:?}");
     }
+}
+
+#[tokio::test]
+async fn nothing_of_a_conversation_stays_with_the_provider() {
+    let pair = Pair::saying((Protocol::Responses, Format::OpenAiResponses), say("ok"));
+    pair.ask(request("hi")).await;
+    let body = pair.request(0).body;
+    assert_eq!(body["store"], false);
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(body.get("previous_response_id"), None);
 }

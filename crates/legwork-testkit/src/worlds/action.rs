@@ -103,6 +103,16 @@ impl World {
         })
     }
 
+    /// What people may still do while a process is ending.
+    pub(super) fn disturb(&mut self) -> Result<(), Broken> {
+        match self.chance.below(4) {
+            0 => self.step(Event::Paused),
+            1 => self.step(Event::Resumed),
+            2 => self.call(),
+            _ => self.stop_something(),
+        }
+    }
+
     fn turn_gate(&mut self) -> Result<(), Broken> {
         let event = if self.gate() == Gate::Paused { Event::Resumed } else { Event::Paused };
         self.step(event)

@@ -74,6 +74,9 @@ impl World {
     pub(super) fn release(&mut self) -> Result<(), Broken> {
         self.figures.releases += 1;
         self.step(Event::Released)?;
+        for _ in 0..self.chance.below(6) {
+            self.disturb()?;
+        }
         for _ in 0..ROUNDS_MAX {
             if self.runners.is_empty() && self.storage.is_idle() {
                 return self.judge_the_dead();

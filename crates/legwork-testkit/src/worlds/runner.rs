@@ -94,6 +94,12 @@ impl Runner {
 
     /// What it does when its turn comes. `joined` says whether the children that it waits for have ended.
     pub(super) fn act(&mut self, mood: Mood, joined: bool, chance: &mut Chance) -> Act {
+        // What it had sent before it was dropped is still under way.
+        let late = self.pressed == Some(Force::Abort) && self.stage == Stage::Working && self.calls_left > 0;
+        if late && chance.once_in(3) {
+            self.calls_left -= 1;
+            return Act::Call;
+        }
         match (self.pressed, self.manner) {
             (Some(Force::Abort), _) | (Some(Force::Ask), Manner::Obeys) => {
                 return Act::End(Ending::Interrupted);

@@ -5,6 +5,8 @@ use legwork_core::fact::Fact;
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, DispatchError, JoinError, StoreError};
 use legwork_core::steering::Scope;
+use std::time::Duration;
+use tokio::time::Instant;
 
 fn full() -> StoreError {
     StoreError::Full("no space left on device".to_owned())
@@ -45,6 +47,30 @@ async fn k35_running_work_goes_on_and_is_stored_once_the_store_is_back() {
     scene.store.open();
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded); 2]);
+    let next = scene.dispatch(&["answer"]).await;
+    scene.joined(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k08_work_that_can_never_be_recorded_is_given_up_with_the_reason() {
+    let scene = Scene::new(3).await;
+    let ticket = scene.dispatch(&["answer", "until told", "deaf"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    scene.store.fail(full());
+    scene.troupe.say("told");
+    let begun = Instant::now();
+    let joined = scene.handle.join(&ticket.delegation).await;
+    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    let waited = begun.elapsed();
+    assert!(waited >= Duration::from_secs(60) && waited < Duration::from_secs(70), "{waited:?}");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    assert_eq!(scene.handle.view(None).await, []);
+    scene.store.open();
+    assert_eq!(
+        scene.outcomes(&ticket).await,
+        [Some(Outcome::Succeeded), None, None],
+        "left to the next owner"
+    );
     let next = scene.dispatch(&["answer"]).await;
     scene.joined(&next).await;
 }

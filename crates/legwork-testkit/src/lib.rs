@@ -1,4 +1,6 @@
-//! legwork-testkit
+//! The test equipment of legwork: a scripted model server, a store in memory, the suite of every store, seeded worlds.
+//!
+//! Nothing here ships, and no crate depends on it outside its tests.
 
 pub mod gated;
 pub mod memory;

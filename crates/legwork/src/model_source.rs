@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use legwork_agent::models::{
-    ApiKey, CallLimits, Model, Protocol, Proxies, RemoteModel, RemoteOptions, Script, Scripted, SharedHttp,
+    ApiKey, CallLimits, LocalServer, Model, Protocol, Proxies, RemoteModel, RemoteOptions, Script, Scripted,
+    SharedHttp, find_local_server,
 };
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Route;
@@ -15,8 +16,8 @@ use legwork_core::batch::Route;
 use crate::embedded;
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
-use crate::settings::Settings;
-use crate::settings::model::{ModelChoice, Provider};
+use crate::settings::model::{Endpoint, ModelChoice, Provider, places_to_look};
+use crate::settings::{ApiMode, Settings};
 
 /// The models of one process.
 pub struct Models {
@@ -28,17 +29,22 @@ pub struct Models {
 }
 
 impl Models {
-    /// Builds the model of the conversation and that of its children.
+    /// Builds the model of the conversation and that of its children. Where none is configured, a server on this
+    /// machine is looked for, for at most 300 ms.
     ///
     /// # Errors
-    /// When no model is configured, or one of them cannot be built.
-    pub fn resolve(invocation: &Invocation, settings: &Settings) -> Result<Models, CliError> {
-        let main = invocation.model(settings, embedded::AVAILABLE)?;
-        let children = main.for_children(settings, &invocation.environment)?;
+    /// When no model is configured and none is found, or one of them cannot be built.
+    pub async fn resolve(invocation: &Invocation, settings: &Settings) -> Result<Models, CliError> {
         let http = SharedHttp::new(Proxies::read(|name| {
             // A variable that is not text names no address.
             invocation.environment.text(name).ok().flatten().map(str::to_owned)
         }));
+        let found = find_local_server(&places_to_look(settings)?, &http).await;
+        let main = match found {
+            Some(server) => of_server(invocation, server)?,
+            None => invocation.model(settings, embedded::AVAILABLE)?,
+        };
+        let children = main.for_children(settings, &invocation.environment)?;
         let (main_route, child_route) = (route(&main), route(&children));
         let mut by_route: HashMap<String, Arc<dyn Model>> = HashMap::new();
         by_route.insert(key(&main_route), build(invocation, &main, &http)?);
@@ -58,6 +64,25 @@ impl ModelSource for Models {
             )
         })
     }
+}
+
+/// The model of a server that was found. Nobody asked for it by name, so it is told.
+fn of_server(invocation: &Invocation, server: LocalServer) -> Result<ModelChoice, CliError> {
+    let LocalServer { protocol, base_url, model } = server;
+    let provider = match protocol {
+        Protocol::Ollama => Provider::Ollama,
+        Protocol::ChatCompletions | Protocol::Responses | Protocol::AnthropicMessages | Protocol::Gemini => {
+            Provider::OpenAiCompatible
+        }
+    };
+    let at = Endpoint::parse(&base_url).map_err(|error| {
+        CliError::new(Kind::Internal, format!("BUG: a server was found at an address that is none: {error}"))
+    })?;
+    let choice = ModelChoice::found(provider, model, at);
+    if !invocation.common.quiet {
+        eprintln!("no model is configured: {} is used, found at {base_url}", choice.reference());
+    }
+    Ok(choice)
 }
 
 fn key(route: &Route) -> String {
@@ -82,11 +107,11 @@ fn build(
     match choice.provider {
         Provider::Local => embedded::open(invocation, &choice.name),
         Provider::Scripted => scripted(invocation, &choice.name),
-        Provider::OpenAi | Provider::OpenAiCompatible => remote(choice, http),
-        Provider::Anthropic | Provider::Gemini | Provider::Ollama => Err(CliError::new(
-            Kind::NotBuilt,
-            format!("the provider {} is not built yet", choice.provider.word()),
-        )),
+        Provider::OpenAi
+        | Provider::OpenAiCompatible
+        | Provider::Anthropic
+        | Provider::Gemini
+        | Provider::Ollama => remote(choice, http),
     }
 }
 
@@ -95,7 +120,7 @@ fn remote(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, Cli
         return Err(CliError::new(Kind::Internal, "BUG: a provider with an address has none"));
     };
     let options = RemoteOptions {
-        protocol: Protocol::ChatCompletions,
+        protocol: protocol(choice.api_mode),
         provider: choice.provider.word().to_owned(),
         base_url: endpoint.as_str().to_owned(),
         key: ApiKey::new(choice.key.expose()),
@@ -106,6 +131,16 @@ fn remote(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, Cli
     match RemoteModel::new(options, http) {
         Ok(model) => Ok(Arc::new(model)),
         Err(error) => Err(CliError::new(Kind::Configuration, error.to_string())),
+    }
+}
+
+fn protocol(mode: ApiMode) -> Protocol {
+    match mode {
+        ApiMode::ChatCompletions => Protocol::ChatCompletions,
+        ApiMode::Responses => Protocol::Responses,
+        ApiMode::AnthropicMessages => Protocol::AnthropicMessages,
+        ApiMode::Gemini => Protocol::Gemini,
+        ApiMode::Ollama => Protocol::Ollama,
     }
 }
 

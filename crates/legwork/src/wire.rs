@@ -54,7 +54,7 @@ impl Workplace {
     /// # Errors
     /// When no model is configured, or the state folder or the system cannot be used. Nothing runs then.
     pub async fn open(invocation: &Invocation, settings: &Settings) -> Result<Workplace, CliError> {
-        let models = Arc::new(Models::resolve(invocation, settings)?);
+        let models = Arc::new(Models::resolve(invocation, settings).await?);
         let store = state::open_to_work(invocation)?;
         let owner = owner::enter(store.as_ref()).await?;
         owner::settle_the_dead(store.as_ref(), &owner, invocation.common.quiet).await?;

@@ -280,7 +280,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
         "reasoning_effort = false",
         "fallback_providers = []",
         "default_toolsets = [\"files\"]",
-        "api_mode = \"responses\"",
     ];
     for line in cases {
         let machine = Machine::new().with_user(format!("[delegation]\n{line}\n"));
@@ -289,7 +288,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
     Machine::new()
         .with_user("[auxiliary]\nreview = { model = \"m\" }\n")
         .refuses("not_built", &["auxiliary.review"]);
-    Machine::new().with_variable("LEGWORK_API_MODE", "gemini").refuses("not_built", &["LEGWORK_API_MODE"]);
 }
 
 #[test]

@@ -37,8 +37,12 @@ pub async fn find_local_server(addresses: &[String], http: &SharedHttp) -> Optio
     found.into_iter().flatten().next()
 }
 
-/// The address, if it is one of this machine's own and nobody else's.
-pub fn loopback(address: &str) -> Option<Url> {
+/// Whether an address is an `http` one that only this machine reaches, so that it may be asked unbidden.
+pub fn is_loopback(address: &str) -> bool {
+    loopback(address).is_some()
+}
+
+fn loopback(address: &str) -> Option<Url> {
     let base = Url::parse(address).ok()?;
     let host = base.host_str()?.trim_start_matches('[').trim_end_matches(']');
     let is_own = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());

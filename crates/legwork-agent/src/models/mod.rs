@@ -18,7 +18,7 @@ mod scripted;
 mod unicode;
 mod words;
 
-pub use discovery::{LocalServer, find_local_server};
+pub use discovery::{LocalServer, find_local_server, is_loopback};
 pub use http::{Proxies, SharedHttp};
 pub use key::ApiKey;
 pub use port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};

@@ -98,7 +98,7 @@ fn text(check: &Check) -> String {
 }
 
 async fn model(invocation: &Invocation, settings: &Settings, args: &DoctorArgs) -> Vec<Check> {
-    let models = match Models::resolve(invocation, settings) {
+    let models = match Models::resolve(invocation, settings).await {
         Ok(models) => models,
         Err(error) => return vec![Check::failed("model", &error)],
     };

@@ -1,6 +1,5 @@
 //! What the configuration knows but this version cannot do yet. A line goes away when the thing is built.
 
-use super::model::Provider;
 use super::origin::Shown;
 use super::problem::Complaint;
 
@@ -13,8 +12,6 @@ enum Refused {
 }
 
 const NOT_BUILT: &[(&str, Refused)] = &[
-    ("model.api_mode", Refused::Words(&["responses", "anthropic_messages", "gemini", "ollama"])),
-    ("delegation.api_mode", Refused::Words(&["responses", "anthropic_messages", "gemini", "ollama"])),
     ("delegation.at_capacity", Refused::Words(&["sync"])),
     ("delegation.request_overrides", Refused::AllButDefault),
     ("delegation.reasoning_effort", Refused::AllButDefault),
@@ -33,8 +30,6 @@ const NOT_BUILT: &[(&str, Refused)] = &[
     ("delegation.args", Refused::AllButDefault),
     ("auxiliary.review", Refused::AllButDefault),
 ];
-
-const PROVIDERS_NOT_BUILT: &[Provider] = &[Provider::Anthropic, Provider::Gemini, Provider::Ollama];
 
 /// Refuses a value that is understood but cannot be acted on.
 pub fn check(key: &str, value: &Shown, default: &Shown) -> Result<(), Complaint> {
@@ -56,11 +51,6 @@ pub fn check(key: &str, value: &Shown, default: &Shown) -> Result<(), Complaint>
     let value =
         if let Shown::Table(_) = value { "a table with entries".to_owned() } else { value.to_string() };
     Err(Complaint::NotBuilt { value, instead })
-}
-
-/// Whether this version can talk to a provider.
-pub fn has_provider(provider: Provider) -> bool {
-    !PROVIDERS_NOT_BUILT.contains(&provider)
 }
 
 #[cfg(test)]

@@ -118,6 +118,12 @@ pub static KEYS: &[Key] = &[
         "The name of the environment variable that holds the key for `base_url` or the provider beside it.",
     ),
     key(
+        "model.local_servers",
+        Field::List { slot: |s| &mut s.model.local_servers },
+        "Addresses of this machine where a server is looked for when no model is configured; unset: where Ollama and \
+         llama-server usually are; an empty list: nowhere.",
+    ),
+    key(
         "delegation.model",
         Field::Text { slot: |s| &mut s.delegation.model },
         "The model of all children, by its plain name; empty: the parent's.",

@@ -21,4 +21,4 @@ pub use environment::Environment;
 pub use keys::KEYS;
 pub use load::{Sources, UserFile, load};
 pub use schema::schema;
-pub use values::{AtCapacity, DelegationSettings, Settings};
+pub use values::{ApiMode, AtCapacity, DelegationSettings, Settings};

@@ -107,6 +107,8 @@ pub struct ModelSettings {
     pub api_mode: Option<ApiMode>,
     /// The name of the environment variable that holds the key, or empty.
     pub api_key_env: String,
+    /// None: the usual places; an empty list: nowhere.
+    pub local_servers: Option<Vec<String>>,
 }
 
 /// The section `[delegation]`.

@@ -6,6 +6,7 @@ mod faults;
 mod harness;
 mod interrupt;
 mod looking;
+mod models;
 mod owner_death;
 mod run;
 mod secrets;

@@ -2,7 +2,7 @@
 
 use super::super::environment::Environment;
 use super::super::secret::Secret;
-use super::super::values::Settings;
+use super::super::values::{ApiMode, Settings};
 use super::bundle::Key;
 use super::choice::{ModelChoice, known_provider};
 use super::endpoint::Endpoint;
@@ -15,7 +15,7 @@ impl ModelChoice {
     /// one, and a key goes there only if it stands beside them or belongs to the same origin.
     ///
     /// # Errors
-    /// When the provider is unknown or not built, has no address or no model, or needs a key that is not there.
+    /// When the provider is unknown, has no address or no model, or needs a key that is not there.
     pub fn for_children(
         &self,
         settings: &Settings,
@@ -43,7 +43,7 @@ impl ModelChoice {
             provider,
             name: self.child_model(settings, provider)?,
             base_url: None,
-            api_mode: wanted.api_mode.unwrap_or_default(),
+            api_mode: ApiMode::default(),
             key: Secret::default(),
             key_source: None,
             withheld: Vec::new(),
@@ -63,6 +63,7 @@ impl ModelChoice {
             choice.withheld.extend(self.key_source.clone());
             choice.find_vendor_key(&endpoint, environment)?;
         }
+        choice.api_mode = wanted.api_mode.unwrap_or_else(|| provider.usual_mode(&endpoint));
         choice.base_url = Some(endpoint);
         Ok(choice)
     }

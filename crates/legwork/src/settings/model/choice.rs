@@ -3,9 +3,9 @@
 use super::super::environment::Environment;
 use super::super::nearest::nearest;
 use super::super::origin::{Layer, Origin};
+use super::super::raw;
 use super::super::secret::Secret;
 use super::super::values::{ApiMode, Settings};
-use super::super::{built, raw};
 use super::bundle::{Bundle, Key};
 use super::endpoint::Endpoint;
 use super::error::ModelError;
@@ -46,7 +46,7 @@ impl ModelChoice {
     /// `user_file` is only named in the message that tells where to write one.
     ///
     /// # Errors
-    /// When no model is named, its provider is unknown or not built, it has no address, or it needs a key and none was
+    /// When no model is named, its provider is unknown, it has no address, or it needs a key and none was
     /// configured for its address.
     pub fn resolve(
         settings: &Settings,
@@ -57,12 +57,11 @@ impl ModelChoice {
         let Some(reference) = Reference::of(settings, embedded)? else {
             return Err(ModelError::NotConfigured { user_file: user_file.to_owned() });
         };
-        let api_mode = settings.model.api_mode.unwrap_or_default();
         let mut choice = ModelChoice {
             provider: reference.provider,
             name: reference.name.clone(),
             base_url: None,
-            api_mode,
+            api_mode: ApiMode::default(),
             key: Secret::default(),
             key_source: None,
             withheld: Vec::new(),
@@ -71,9 +70,24 @@ impl ModelChoice {
             let bundles = Bundle::all(settings, environment)?;
             let endpoint = address(&reference, &bundles, environment)?;
             choice.find_key(&endpoint, &bundles, environment)?;
+            choice.api_mode =
+                settings.model.api_mode.unwrap_or_else(|| reference.provider.usual_mode(&endpoint));
             choice.base_url = Some(endpoint);
         }
         Ok(choice)
+    }
+
+    /// A model of a server on this machine that was found and not configured. No key goes there.
+    pub fn found(provider: Provider, name: String, at: Endpoint) -> ModelChoice {
+        ModelChoice {
+            provider,
+            name,
+            api_mode: provider.usual_mode(&at),
+            base_url: Some(at),
+            key: Secret::default(),
+            key_source: None,
+            withheld: Vec::new(),
+        }
     }
 
     /// The name as it is written on the command line.
@@ -165,19 +179,13 @@ impl Reference {
     }
 }
 
-/// The provider of a word, if this version can talk to it.
+/// The provider of a word.
 pub(super) fn known_provider(word: &str, place: &str) -> Result<Provider, ModelError> {
-    let Some(provider) = Provider::of_word(word) else {
-        return Err(ModelError::UnknownProvider {
-            word: raw::cut(word),
-            place: place.to_owned(),
-            nearest: nearest(word, Provider::WORDS.iter().copied()),
-        });
-    };
-    if built::has_provider(provider) {
-        return Ok(provider);
-    }
-    Err(ModelError::ProviderNotBuilt { provider, place: place.to_owned() })
+    Provider::of_word(word).ok_or_else(|| ModelError::UnknownProvider {
+        word: raw::cut(word),
+        place: place.to_owned(),
+        nearest: nearest(word, Provider::WORDS.iter().copied()),
+    })
 }
 
 /// The address of the strongest layer that names one. An address that stands beside a model of another provider, in a

@@ -22,9 +22,6 @@ pub enum ModelError {
     /// The provider is not known.
     #[error("{place}: unknown provider {word:?}{}", near(*nearest))]
     UnknownProvider { word: String, place: String, nearest: Option<&'static str> },
-    /// The provider is known, but not built in.
-    #[error("{place}: the provider `{}` is not built yet", provider.word())]
-    ProviderNotBuilt { provider: Provider, place: String },
     /// The provider has no address of its own.
     #[error("the provider `{}` has no address of its own", .0.word())]
     NoAddress(Provider),
@@ -46,6 +43,9 @@ pub enum ModelError {
     /// `delegation.provider` is another provider than the parent's, and no model is named for it.
     #[error("`delegation.provider` is `{}` but `delegation.model` names no model for it", .0.word())]
     NoChildModel(Provider),
+    /// An address of a local server is not one of this machine.
+    #[error("`model.local_servers` holds {0:?}, which is no http address of this machine")]
+    NotLocal(String),
     /// A variable is not valid text.
     #[error(transparent)]
     Variable(#[from] Problem),
@@ -73,7 +73,6 @@ impl ModelError {
         match self {
             ModelError::NotConfigured { .. } => Kind::NoModel,
             ModelError::UnknownProvider { .. } => Kind::UnknownProvider,
-            ModelError::ProviderNotBuilt { .. } => Kind::NotBuilt,
             ModelError::KeyVariableUnset { .. } | ModelError::NoKey { .. } => Kind::NoKey,
             ModelError::Malformed { .. }
             | ModelError::NoAddress(_)
@@ -81,6 +80,7 @@ impl ModelError {
             | ModelError::BadUrl(_)
             | ModelError::HomelessKey
             | ModelError::NoChildModel(_)
+            | ModelError::NotLocal(_)
             | ModelError::Variable(_) => Kind::Configuration,
         }
     }
@@ -90,14 +90,12 @@ impl ModelError {
         match self {
             ModelError::NotConfigured { user_file } => Some(format!(
                 "name one with `--model PROVIDER/NAME`, with `export LEGWORK_MODEL=PROVIDER/NAME`, \
-                 or in {user_file}:\n[model]\ndefault = \"openai/MODEL-NAME\"\n{}",
+                 or in {user_file}:\n[model]\ndefault = \"openai/MODEL-NAME\"\n{}; \
+                 a local server is found by itself while it runs (`ollama serve`, `llama-server`)",
                 known()
             )),
             ModelError::Malformed { .. } => Some(format!("write for example openai/MODEL-NAME; {}", known())),
             ModelError::UnknownProvider { .. } => Some(known()),
-            ModelError::ProviderNotBuilt { .. } => {
-                Some("use `openai/…`, or `openai-compatible/…` with `--base-url`".to_owned())
-            }
             ModelError::NoAddress(_) => {
                 Some("add `--base-url http://HOST:PORT/v1` or set LEGWORK_BASE_URL".to_owned())
             }
@@ -107,6 +105,9 @@ impl ModelError {
                 "write the address or provider it belongs to beside it; a key goes nowhere else".to_owned(),
             ),
             ModelError::NoChildModel(_) => Some("set `delegation.model` as well".to_owned()),
+            ModelError::NotLocal(_) => {
+                Some("for a server elsewhere set `model.default` and `model.base_url`".to_owned())
+            }
             ModelError::BadVendorUrl { .. } | ModelError::BadUrl(_) | ModelError::Variable(_) => None,
         }
     }

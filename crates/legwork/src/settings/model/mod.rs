@@ -8,10 +8,12 @@ mod children;
 mod choice;
 mod endpoint;
 mod error;
+mod local;
 mod provider;
 #[cfg(test)]
 mod tests;
 
 pub use choice::{Embedded, ModelChoice};
 pub use endpoint::Endpoint;
+pub use local::places_to_look;
 pub use provider::Provider;

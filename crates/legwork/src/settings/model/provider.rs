@@ -2,7 +2,7 @@
 
 use super::super::environment::Environment;
 use super::super::problem::Problem;
-use super::super::values::words;
+use super::super::values::{ApiMode, words};
 use super::endpoint::Endpoint;
 use super::error::ModelError;
 
@@ -78,6 +78,24 @@ impl Provider {
         Some(Endpoint::parse(text).expect("the addresses above are addresses"))
     }
 
+    /// The protocol that is spoken with the provider at this address, unless another one is named. What is known of an
+    /// address decides: OpenAI's own speaks Responses, other servers that take its place speak chat completions, and
+    /// some vendors offer Anthropic's protocol under a path that says so (CRED-4).
+    pub fn usual_mode(self, at: &Endpoint) -> ApiMode {
+        match self {
+            Provider::OpenAi if self.own_endpoint().is_some_and(|own| own.same_origin(at)) => {
+                ApiMode::Responses
+            }
+            Provider::OpenAiCompatible if speaks_anthropic(at) => ApiMode::AnthropicMessages,
+            Provider::OpenAi | Provider::OpenAiCompatible => ApiMode::ChatCompletions,
+            Provider::Anthropic => ApiMode::AnthropicMessages,
+            Provider::Gemini => ApiMode::Gemini,
+            Provider::Ollama => ApiMode::Ollama,
+            // Nothing is spoken with a model inside this process.
+            Provider::Local | Provider::Scripted => ApiMode::default(),
+        }
+    }
+
     /// The address that the provider's usual variable names.
     ///
     /// # Errors
@@ -96,4 +114,9 @@ impl Provider {
     pub fn home(self, environment: &Environment) -> Result<Option<Endpoint>, ModelError> {
         Ok(self.vendor_endpoint(environment)?.or_else(|| self.own_endpoint()))
     }
+}
+
+fn speaks_anthropic(at: &Endpoint) -> bool {
+    let anthropic = Provider::Anthropic.own_endpoint();
+    anthropic.is_some_and(|own| own.same_origin(at)) || at.as_str().ends_with("/anthropic")
 }

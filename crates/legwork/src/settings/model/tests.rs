@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::super::values::ApiMode;
 use super::super::{Environment, Settings, Sources, UserFile, load};
-use super::{Embedded, Endpoint, ModelChoice, ModelError, Provider};
+use super::error::ModelError;
+use super::{Embedded, Endpoint, ModelChoice, Provider, places_to_look};
 use crate::failure::CliError;
 
 const OWN: &str = "https://api.openai.com/v1";
@@ -152,9 +154,75 @@ fn wrong_names_of_models_are_told() {
     fails(choose("openai/"), 2, "not of the form");
     fails(choose("antropic/m"), 2, "did you mean `anthropic`?");
     fails(choose("openai-compatible/m"), 2, "has no address of its own");
-    for provider in ["anthropic/m", "gemini/m", "ollama/m"] {
-        fails(choose(provider), 2, "is not built yet");
-    }
+}
+
+#[test]
+fn every_provider_has_its_address_and_its_usual_key() {
+    let case = |model, variable| Case::new("", [("LEGWORK_MODEL", model), (variable, "k")]);
+    chooses(
+        &case("anthropic/m", "ANTHROPIC_API_KEY"),
+        "anthropic/m https://api.anthropic.com k ANTHROPIC_API_KEY",
+    );
+    chooses(
+        &case("gemini/m", "GEMINI_API_KEY"),
+        "gemini/m https://generativelanguage.googleapis.com k GEMINI_API_KEY",
+    );
+    chooses(&case("ollama/m", "OPENAI_API_KEY"), "ollama/m http://127.0.0.1:11434  -");
+    fails(case("anthropic/m", "OPENAI_API_KEY").choose(), 3, "export ANTHROPIC_API_KEY=");
+}
+
+#[test]
+fn the_protocol_follows_from_provider_and_address_unless_one_is_named() {
+    let mode = |variables| Case::new("", variables).choose().expect("a model is chosen").api_mode;
+    let at =
+        |model, url| mode([("LEGWORK_MODEL", model), ("LEGWORK_BASE_URL", url), ("LEGWORK_API_KEY", "k")]);
+    assert_eq!(at("openai/m", OWN), ApiMode::Responses);
+    assert_eq!(at("openai/m", X), ApiMode::ChatCompletions);
+    assert_eq!(at("openai-compatible/m", OWN), ApiMode::ChatCompletions);
+    assert_eq!(at("anthropic/m", X), ApiMode::AnthropicMessages);
+    assert_eq!(at("gemini/m", X), ApiMode::Gemini);
+    assert_eq!(at("ollama/m", X), ApiMode::Ollama);
+    let named = [("LEGWORK_MODEL", "openai/m"), ("LEGWORK_BASE_URL", X), ("LEGWORK_API_MODE", "gemini")];
+    assert_eq!(mode(named), ApiMode::Gemini);
+}
+
+#[test]
+fn cred_04_the_protocol_of_a_direct_endpoint_is_told_from_its_address() {
+    let mode = |line: &str| {
+        let file = format!("[delegation]\nmodel = 'm'\n{line}\n");
+        let case = Case::new(&file, [("LEGWORK_MODEL", "openai/m"), ("OPENAI_API_KEY", "k")]);
+        case.children().expect("children have a model").api_mode
+    };
+    assert_eq!(mode(""), ApiMode::Responses);
+    assert_eq!(mode(&format!("base_url = '{Y}'")), ApiMode::ChatCompletions);
+    assert_eq!(mode("base_url = 'https://api.anthropic.com/v1'"), ApiMode::AnthropicMessages);
+    assert_eq!(mode("base_url = 'https://host.example/anthropic'"), ApiMode::AnthropicMessages);
+    assert_eq!(mode("base_url = 'https://host.example'\napi_mode = 'responses'"), ApiMode::Responses);
+    assert_eq!(mode("provider = 'ollama'"), ApiMode::Ollama);
+}
+
+#[test]
+fn a_local_server_is_looked_for_only_where_nothing_is_configured() {
+    let places = |file: &str, variables: &[(&str, &str)]| {
+        let case = Case::new(file, []);
+        let mut pairs = [("", ""), ("", "")];
+        pairs[..variables.len()].copy_from_slice(variables);
+        let case = Case { environment: Environment::from(pairs), ..case };
+        places_to_look(&case.settings())
+    };
+    let usual = ["http://127.0.0.1:11434", "http://127.0.0.1:8080"];
+    assert_eq!(places("", &[]).expect("places"), usual);
+    let nowhere: [&str; 0] = [];
+    assert_eq!(places("", &[("LEGWORK_MODEL", "openai/m")]).expect("none"), nowhere);
+    assert_eq!(places("", &[("LEGWORK_BASE_URL", X)]).expect("none"), nowhere);
+    assert_eq!(places("[model]\nlocal_servers = []\n", &[]).expect("none"), nowhere);
+    assert_eq!(places("", &[("LEGWORK_MODEL_LOCAL_SERVERS", ",")]).expect("none"), nowhere);
+    let other = "http://localhost:9";
+    assert_eq!(places("", &[("LEGWORK_MODEL_LOCAL_SERVERS", other)]).expect("a place"), [other]);
+    let error = places("[model]\nlocal_servers = ['http://10.0.0.1:11434']\n", &[]).map_err(CliError::from);
+    let error = error.expect_err("an address elsewhere");
+    assert_eq!(error.exit().code(), 2);
+    assert!(error.to_string().contains("10.0.0.1"), "{error}");
 }
 
 #[test]

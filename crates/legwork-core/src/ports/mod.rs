@@ -6,6 +6,7 @@
 
 mod delegator;
 mod inbox;
+mod pending;
 mod processes;
 mod store;
 mod transcripts;
@@ -15,6 +16,7 @@ pub use delegator::{
     ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Refusal, Stopped, Watch,
 };
 pub use inbox::{Inbox, Offer, Receipt};
+pub use pending::Pending;
 pub use processes::{Liveness, Processes};
 pub use store::{
     AppendError, Conversations, Facts, Filter, Found, NewSession, SessionRecord, Steps, Store, StoreError,
@@ -22,9 +24,3 @@ pub use store::{
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
 pub use worker::{Assignment, Line, StopNotice, Worker};
-
-use std::future::Future;
-use std::pin::Pin;
-
-/// A boxed future: how a port that names no runtime is asked.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,4 +1,4 @@
-//! What one child may use up. A limit is a number here and an [`Limit`] in the outcome that names it.
+//! What one child may use up. A limit is a number here and a [`Limit`] in the outcome that names it.
 
 use crate::outcome::Limit;
 use serde::{Deserialize, Serialize};

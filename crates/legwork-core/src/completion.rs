@@ -60,7 +60,7 @@ pub struct Tokens {
 pub struct BatchResult {
     /// The delegation.
     pub delegation_id: DelegationId,
-    /// One entry a task, in task order; settled ones only while `complete` is false.
+    /// The entries of the tasks that have settled, in task order.
     pub results: Vec<Entry>,
     /// Seconds from acceptance to the last end, two decimals.
     pub total_duration_seconds: f64,
@@ -88,8 +88,14 @@ impl BatchResult {
 
     /// Whether all tasks ended with a whole answer: the condition of exit code 0.
     pub fn is_success(&self, tasks: usize) -> bool {
-        let whole = |entry: &Entry| entry.status == WireStatus::Completed && !entry.truncated;
-        self.results.len() == tasks && self.results.iter().all(whole)
+        self.results.len() == tasks && self.results.iter().all(Entry::is_whole)
+    }
+}
+
+impl Entry {
+    /// Whether the task ended with a whole answer.
+    pub fn is_whole(&self) -> bool {
+        self.status == WireStatus::Completed && !self.truncated
     }
 }
 

@@ -1,7 +1,7 @@
 //! The facts that the owner of a delegation records. They are the events of the state machines, so replaying them gives
 //! the live state again.
 
-use crate::batch::{Lineage, Reach, Setting, Task, Unit};
+use crate::batch::{Lineage, Reach, Setting, Task, Ticket, Unit};
 use crate::child::ChildEvent;
 use crate::ids::{CallKey, ChildId, DelegationId, Epoch, OwnerId, UnitId};
 use crate::report::Report;
@@ -68,4 +68,26 @@ pub struct Append {
     pub at: Timestamp,
     /// The facts, in order.
     pub facts: Vec<Fact>,
+}
+
+impl Fact {
+    /// The child that the fact moves, and the event it moves it by.
+    pub fn child_event(&self) -> Option<(&ChildId, ChildEvent)> {
+        match self {
+            Fact::Moved { child, event, .. } => Some((child, *event)),
+            Fact::Accepted(_) | Fact::UnitSettled { .. } => None,
+        }
+    }
+}
+
+impl Accepted {
+    /// The handle that the caller gets once the acceptance is durable.
+    pub fn ticket(&self) -> Ticket {
+        Ticket {
+            delegation: self.delegation.clone(),
+            units: self.units.clone(),
+            children: self.children.clone(),
+            transcripts: self.transcripts.clone(),
+        }
+    }
 }

@@ -109,6 +109,12 @@ impl Pulse {
         }
     }
 
+    /// The child waits for its own children from now on.
+    pub fn wait_for_children(&mut self) {
+        self.beat += 1;
+        self.phase = Phase::Children;
+    }
+
     /// The word for the phase, as lists show it.
     pub fn phase_text(&self) -> String {
         match &self.phase {
@@ -116,32 +122,6 @@ impl Pulse {
             Phase::Model => "model".to_owned(),
             Phase::Tool(name) => format!("tool {name}"),
             Phase::Children => "children".to_owned(),
-        }
-    }
-}
-
-impl Cost {
-    /// The sum; a known cost is kept beside an unknown one, because a part is better than nothing.
-    pub fn plus(self, other: Cost) -> Cost {
-        match (self, other) {
-            (Cost::Unknown, known) | (known, Cost::Unknown) => known,
-            (Cost::MicroUsd(a), Cost::MicroUsd(b)) => Cost::MicroUsd(a + b),
-        }
-    }
-
-    /// US dollars, zero when unknown (ENTRY-12).
-    pub fn usd(self) -> f64 {
-        match self {
-            Cost::Unknown => 0.0,
-            Cost::MicroUsd(micro) => micro as f64 / 1e6,
-        }
-    }
-
-    /// The `cost_status` word.
-    pub fn status(self) -> &'static str {
-        match self {
-            Cost::Unknown => "unknown",
-            Cost::MicroUsd(_) => "estimated",
         }
     }
 }

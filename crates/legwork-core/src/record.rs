@@ -2,7 +2,7 @@
 
 use crate::child::{ChildEvent, ChildState, IllegalTransition};
 use crate::delivery::{DeliveryState, LedgerLine};
-use crate::fact::{Accepted, Fact};
+use crate::fact::Accepted;
 use crate::ids::{ChildId, Epoch, OwnerId};
 use crate::outcome::Outcome;
 use crate::pulse::Pulse;
@@ -117,16 +117,6 @@ impl ChildRecord {
     /// How the child ended, if it has.
     pub fn outcome(&self) -> Option<Outcome> {
         self.state.outcome()
-    }
-}
-
-impl Fact {
-    /// The child that the fact moves, and the event it moves it by.
-    pub fn child_event(&self) -> Option<(&ChildId, ChildEvent)> {
-        match self {
-            Fact::Moved { child, event, .. } => Some((child, *event)),
-            Fact::Accepted(_) | Fact::UnitSettled { .. } => None,
-        }
     }
 }
 

@@ -38,6 +38,32 @@ pub enum Cost {
     MicroUsd(u64),
 }
 
+impl Cost {
+    /// The sum; a known cost is kept beside an unknown one, because a part is better than nothing.
+    pub fn plus(self, other: Cost) -> Cost {
+        match (self, other) {
+            (Cost::Unknown, known) | (known, Cost::Unknown) => known,
+            (Cost::MicroUsd(a), Cost::MicroUsd(b)) => Cost::MicroUsd(a + b),
+        }
+    }
+
+    /// US dollars, zero when unknown (ENTRY-12).
+    pub fn usd(self) -> f64 {
+        match self {
+            Cost::Unknown => 0.0,
+            Cost::MicroUsd(micro) => micro as f64 / 1e6,
+        }
+    }
+
+    /// The `cost_status` word.
+    pub fn status(self) -> &'static str {
+        match self {
+            Cost::Unknown => "unknown",
+            Cost::MicroUsd(_) => "estimated",
+        }
+    }
+}
+
 /// Why a model's provider did not answer, as far as it can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

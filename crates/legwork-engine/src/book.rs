@@ -14,7 +14,7 @@ pub use queue::FairQueue;
 pub use vocabulary::{Effect, Event, NewIds, ReplyTo};
 
 use crate::options::Options;
-use legwork_core::batch::{NewBatch, Ticket, Unit};
+use legwork_core::batch::{NewBatch, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, UnitId};
@@ -162,12 +162,7 @@ impl Book {
             return vec![Effect::Refuse(reply, refusal)];
         }
         let accepted = accepted(batch, ids);
-        let ticket = Ticket {
-            delegation: accepted.delegation.clone(),
-            units: accepted.units.clone(),
-            children: accepted.children.clone(),
-            transcripts: accepted.transcripts.clone(),
-        };
+        let ticket = accepted.ticket();
         for (index, child) in accepted.children.iter().enumerate() {
             self.whereabouts.insert(child.clone(), (accepted.delegation.clone(), index));
             self.queue.push(&accepted.lineage.session, child.clone());
@@ -340,7 +335,8 @@ fn honest_ending(state: ChildState, ending: Ending) -> Ending {
             ChildState::Running { .. } | ChildState::Parked { .. } | ChildState::Waiting { .. },
             Ending::Interrupted,
         ) => Ending::Failed(FailureKind::Panicked),
-        _ => ending,
+        (ChildState::Queued { .. } | ChildState::Stopping { .. } | ChildState::Settled(_), _)
+        | (_, Ending::Answered | Ending::CutShort(_) | Ending::Failed(_)) => ending,
     }
 }
 

@@ -1,14 +1,13 @@
 //! The engine's end of a child's line: every event goes once to the transcript, the pulse and the watchers.
 
 use crate::dispatcher::Message;
+use crate::wiring::Clock;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Line, LiveEvent, Pending, StopNotice, Transcripts};
-use legwork_core::pulse::{LineEvent, Phase, Pulse};
+use legwork_core::pulse::{LineEvent, Pulse};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-
-use crate::wiring::Clock;
 
 /// One child's line.
 pub(crate) struct EngineLine {
@@ -49,10 +48,7 @@ impl Line for EngineLine {
     }
 
     fn park(&self) -> Pending<'_, ()> {
-        self.pulse.send_modify(|pulse| {
-            pulse.beat += 1;
-            pulse.phase = Phase::Children;
-        });
+        self.pulse.send_modify(Pulse::wait_for_children);
         Box::pin(async move {
             if self.mailbox.send(Message::Parked(self.child.clone())).await.is_err() {
                 tracing::debug!(child = %self.child, "the engine ended while a child was parking");

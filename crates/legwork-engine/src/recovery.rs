@@ -108,7 +108,7 @@ async fn settle_taken(
     recovered: &mut Recovered,
 ) -> Result<(), RecoveryError> {
     let delegation = record.accepted.delegation.clone();
-    let begun = record.children.iter().filter(|child| has_run(child));
+    let begun = record.children.iter().filter(|child| child.state.has_runner());
     let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
     let killed = rescuer.processes.kill_marked(&begun);
     if killed > 0 {
@@ -140,10 +140,6 @@ impl Recovered {
     }
 }
 
-fn has_run(child: &ChildRecord) -> bool {
-    child.outcome().is_none() && !matches!(child.state, ChildState::Queued { .. })
-}
-
 async fn settle(
     rescuer: Rescuer<'_>,
     record: &DelegationRecord,
@@ -169,7 +165,7 @@ async fn settle(
 }
 
 async fn lost(store: &dyn Store, child: &ChildRecord) -> Fact {
-    let report = if has_run(child) {
+    let report = if child.state.has_runner() {
         let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
         Some(Box::new(salvage(store, &child.id, Ending::Interrupted, &pulse).await))
     } else {

@@ -1,4 +1,4 @@
-//! Port `Transcripts`: the live, readable record of each child. Asked by the runner, answered by files.
+//! Port `Transcripts`: the live, readable record of each child. Asked by the dispatcher and the line, answered by files.
 
 use crate::ids::{ChildId, DelegationId};
 use crate::outcome::Outcome;
@@ -7,6 +7,8 @@ use crate::time::Timestamp;
 use thiserror::Error;
 
 /// Append-only records, one writer a child, readable while they are written. Credentials are masked in every line.
+///
+/// A failure costs lines, never the run: what cannot be written within a bounded wait is given up, and a warning says so.
 pub trait Transcripts: Send + Sync {
     /// Creates the transcripts of a delegation and returns their paths by task index.
     ///
@@ -14,7 +16,8 @@ pub trait Transcripts: Send + Sync {
     /// [`TranscriptError`]; the delegation goes on without transcripts then (LIVE-11).
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError>;
 
-    /// Appends what a child told. It returns at once; a full queue makes it wait for the disk.
+    /// Appends what a child told. It returns at once unless more waits for the disk than the adapter holds; then it
+    /// blocks for the adapter's bounded wait at most.
     fn append(&self, child: &ChildId, at: Timestamp, event: &LineEvent);
 
     /// Writes the end mark of a child and brings the manifest up to date.

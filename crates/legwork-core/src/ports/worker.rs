@@ -42,7 +42,8 @@ pub struct Assignment {
 
 /// The child's line to the engine.
 pub trait Line: Send + Sync {
-    /// Tells what happened. It never waits for a reader; the transcript gets every event, a watcher may miss some.
+    /// Tells what happened. It never waits for a reader, and a watcher may miss some; it may wait for the disk, as
+    /// [`Transcripts::append`](super::Transcripts::append) says.
     fn tell(&self, event: LineEvent);
 
     /// Resolves once the child is asked to stop, and at once when it was asked before.

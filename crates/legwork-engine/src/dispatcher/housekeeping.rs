@@ -102,8 +102,14 @@ impl Chores {
                 }
             }
             for request in carried_out {
-                store.settle_request(&request, &owner, at).await?;
-                looked.marked.push(request);
+                match store.settle_request(&request, &owner, at).await {
+                    // One that was pruned meanwhile has no row left to mark.
+                    Ok(()) | Err(StoreError::Conflict(_)) => looked.marked.push(request),
+                    // A store that takes no writes may still tell of new stops.
+                    Err(error) => {
+                        tracing::warn!(%request, %error, "a stop that was carried out could not be marked so")
+                    }
+                }
             }
             let requests = store.requests(after).await?;
             looked.newest = requests.iter().map(|(number, _)| *number).max();

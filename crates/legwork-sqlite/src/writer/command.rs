@@ -28,24 +28,24 @@ pub(crate) trait Command: Send {
 }
 
 /// A command made of a closure.
-pub(crate) struct Job<T, F> {
+pub(crate) struct Closure<T, F> {
     work: F,
     result: Result<T, StoreError>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> Job<T, F>
+impl<T, F> Closure<T, F>
 where
     T: Send,
     F: FnMut(&Connection) -> Result<T, Failure> + Send,
 {
     pub(crate) fn new(work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        (Job { work, result: Err(StoreError::Closed), reply }, answer)
+        (Closure { work, result: Err(StoreError::Closed), reply }, answer)
     }
 }
 
-impl<T, F> Command for Job<T, F>
+impl<T, F> Command for Closure<T, F>
 where
     T: Send,
     F: FnMut(&Connection) -> Result<T, Failure> + Send,

@@ -1,6 +1,6 @@
 //! The writer's thread and its queue.
 
-use super::command::{Command, Job};
+use super::command::{Closure, Command};
 use super::group::{self, Group};
 use crate::failure::{self, Failure};
 use legwork_core::ports::StoreError;
@@ -44,9 +44,9 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     {
-        let (job, answer) = Job::new(work);
+        let (closure, answer) = Closure::new(work);
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
+        queue.send(Box::new(closure)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }

@@ -139,7 +139,7 @@ impl Turn<'_> {
 
     /// Runs the calls of a reply, group after group, and appends their results as one message.
     async fn carry_out(&mut self, reply: Reply, stop: &mut Stop<'_>) -> Result<(), Way> {
-        let calls = call::prepare(self.agent, &reply.message);
+        let calls = call::prepare(self.agent, &reply);
         let mut batches = call::batches(calls).into_iter().peekable();
         self.accept(reply, batches.peek().map_or(Next::Nothing, Batch::intent)).await?;
         let mut results = Vec::new();

@@ -3,8 +3,8 @@
 #[path = "models_support/asking.rs"]
 mod models_support;
 
-use legwork_agent::models::{Model, Proxies, RemoteModel, SharedHttp};
-use models_support::{ask, options, request};
+use legwork_agent::models::{Model, Protocol, Proxies, RemoteModel, SharedHttp};
+use models_support::{ask, options, request, spoken};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,11 +12,38 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-const REPLY: &str = concat!(
-    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":null}]}\n\n",
-    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
-    "data: [DONE]\n\n",
-);
+/// A whole reply of each protocol that says `ok`.
+fn reply(protocol: Protocol) -> (&'static str, String) {
+    let events = |events: &[&str]| {
+        let lines = events.iter().map(|event| format!("data: {event}\n\n"));
+        ("text/event-stream", lines.collect::<String>())
+    };
+    match protocol {
+        Protocol::ChatCompletions => events(&[
+            r#"{"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            "[DONE]",
+        ]),
+        Protocol::Responses => events(&[
+            r#"{"type":"response.output_text.delta","output_index":0,"item_id":"m","delta":"ok"}"#,
+            r#"{"type":"response.completed","response":{"id":"r","status":"completed","output":[{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"ok","annotations":[]}]}]}}"#,
+        ]),
+        Protocol::AnthropicMessages => events(&[
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"ok"}}"#,
+            r#"{"type":"content_block_stop","index":0}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ]),
+        Protocol::Gemini => {
+            events(&[r#"{"candidates":[{"content":{"parts":[{"text":"ok"}]},"finishReason":"STOP"}]}"#])
+        }
+        Protocol::Ollama => (
+            "application/x-ndjson",
+            "{\"message\":{\"content\":\"ok\"},\"done\":false}\n{\"done\":true,\"done_reason\":\"stop\"}\n"
+                .to_owned(),
+        ),
+    }
+}
 
 /// Whether the end of the body comes together with the last event.
 #[derive(Clone, Copy)]
@@ -34,6 +61,10 @@ struct Counter {
 }
 
 async fn counter(end: End) -> Counter {
+    counter_of(Protocol::ChatCompletions, end).await
+}
+
+async fn counter_of(protocol: Protocol, end: End) -> Counter {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let base_url = format!("http://{}/v1", listener.local_addr().expect("a bound listener has an address"));
     let connections = Arc::new(AtomicUsize::new(0));
@@ -43,17 +74,18 @@ async fn counter(end: End) -> Counter {
         let mut open = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
             counted.fetch_add(1, Ordering::SeqCst);
-            open.spawn(serve(stream, end));
+            open.spawn(serve(stream, protocol, end));
         }
     });
     Counter { base_url, connections, _running: running }
 }
 
-async fn serve(mut stream: TcpStream, end: End) {
+async fn serve(mut stream: TcpStream, protocol: Protocol, end: End) {
     let forever = Notify::new();
+    let (kind, reply) = reply(protocol);
     while read_request(&mut stream).await {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-        let body = format!("{head}{:x}\r\n{REPLY}\r\n", REPLY.len());
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
+        let body = format!("{head}{:x}\r\n{reply}\r\n", reply.len());
         let closing = "0\r\n\r\n";
         let written = match end {
             End::Together => stream.write_all(format!("{body}{closing}").as_bytes()).await,
@@ -103,13 +135,16 @@ fn route(counter: &Counter, http: &SharedHttp) -> RemoteModel {
 
 #[tokio::test]
 async fn a_connection_is_used_again_also_when_the_body_ends_after_its_last_event() {
-    for end in [End::Together, End::Later] {
-        let counter = counter(end).await;
-        let model = route(&counter, &SharedHttp::new(Proxies::default()));
-        for _ in 0..5 {
-            ask(&model, request("hi")).await.1.expect("a reply");
+    for protocol in Protocol::ALL {
+        for end in [End::Together, End::Later] {
+            let counter = counter_of(*protocol, end).await;
+            let model = models_support::model(spoken(*protocol, &counter.base_url));
+            for _ in 0..5 {
+                let reply = ask(&model, request("hi")).await.1.expect("a reply");
+                assert_eq!(reply.message.plain_text(), "ok", "{protocol:?}");
+            }
+            assert_eq!(counter.connections.load(Ordering::SeqCst), 1, "{protocol:?}");
         }
-        assert_eq!(counter.connections.load(Ordering::SeqCst), 1);
     }
 }
 

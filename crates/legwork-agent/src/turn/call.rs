@@ -7,10 +7,10 @@ use crate::excerpt::excerpt;
 use crate::journal::Next;
 use crate::tools::{Effect, Invocation, ToolOutput};
 use legwork_core::ids::ClaimId;
-use legwork_core::message::{Message, ToolCall, ToolResult};
+use legwork_core::message::{ToolCall, ToolResult};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::TraceItem;
-use legwork_core::step::Action;
+use legwork_core::step::{Action, Finish, Reply};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,15 +43,19 @@ pub(super) struct Done {
 }
 
 /// Decides about every call of a reply, in order. Each of them gets a result, whatever is wrong with it.
-pub(super) fn prepare(agent: &Agent, reply: &Message) -> Vec<Prepared> {
-    let mut spawns = 0;
-    let calls = reply.calls().enumerate();
-    calls.map(|(index, call)| prepare_one(agent, call, Place { index, spawns: &mut spawns })).collect()
+pub(super) fn prepare(agent: &Agent, reply: &Reply) -> Vec<Prepared> {
+    let (mut spawns, finish) = (0, reply.finish);
+    let calls = reply.message.calls().enumerate();
+    calls
+        .map(|(index, call)| prepare_one(agent, call, Place { index, finish, spawns: &mut spawns }))
+        .collect()
 }
 
 /// Where a call stands in its reply.
 struct Place<'a> {
     index: usize,
+    /// Why the reply ended.
+    finish: Finish,
     /// How many calls before it start work.
     spawns: &'a mut usize,
 }
@@ -77,7 +81,7 @@ fn runnable(agent: &Agent, call: &ToolCall, place: Place<'_>) -> Result<Effect, 
             place.index + 1,
         ));
     }
-    check_arguments(call)?;
+    check_arguments(call, place.finish)?;
     check_required(agent, call)?;
     let allowed = agent.site.setting.rights.allow(&call.name);
     // A call that the toolbox will refuse has no effect.
@@ -95,14 +99,20 @@ fn runnable(agent: &Agent, call: &ToolCall, place: Place<'_>) -> Result<Effect, 
 }
 
 /// Says what is wrong with arguments that are no object, and where.
-fn check_arguments(call: &ToolCall) -> Result<(), String> {
+fn check_arguments(call: &ToolCall, finish: Finish) -> Result<(), String> {
     if let Some(text) = &call.malformed {
         let problem = match serde_json::from_str::<Value>(text) {
             Err(error) => error.to_string(),
             Ok(_) => "they could not be read".to_owned(),
         };
+        let why = match finish {
+            Finish::Length => {
+                " Your reply reached the limit of output tokens and was cut off there: write less in one call."
+            }
+            Finish::Stop | Finish::ToolUse => "",
+        };
         return Err(format!(
-            "the arguments of {} are not valid JSON: {problem}. Nothing was done; send one JSON object, such as {{\"name\": \"value\"}}",
+            "the arguments of {} are not valid JSON: {problem}. Nothing was done; send one JSON object, such as {{\"name\": \"value\"}}.{why}",
             call.name,
         ));
     }

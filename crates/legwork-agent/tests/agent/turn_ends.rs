@@ -2,12 +2,13 @@
 
 use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
 use legwork_agent::models::{ModelError, ReplyPart};
-use legwork_core::message::{Author, Message};
+use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, FailureReason, Report, Usage};
 use legwork_core::step::{Finish, Reply};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn look() -> Say {
@@ -132,6 +133,24 @@ async fn an_answer_that_was_cut_off_never_stands_without_its_mark() {
     assert_eq!(ending, Ending::Answered);
     assert!(answer.is_some_and(|answer| answer.starts_with("It is bl\n\n[cut off")), "{answer:?}");
     assert!(bench.line.words().iter().any(|word| word.contains("was cut off")), "{:?}", bench.line.words());
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_told_why_and_written_again() {
+    let cut = ToolCall { malformed: Some("{\"path\": \"a".into()), ..call("a", "look", json!(null)) };
+    let reply = Reply {
+        message: Message { author: Author::Assistant, parts: vec![Part::Call(cut)] },
+        usage: Usage::default(),
+        cost: Cost::Unknown,
+        model: None,
+        finish: Finish::Length,
+    };
+    let script = [Say::Parts(vec![Ok(ReplyPart::Done(Box::new(reply)))]), Say::Text("blue")];
+    let model = FakeModel::new(script);
+    let bench = Bench::new(Arc::clone(&model), vec![FakeTool::look("look", "blue")]);
+    assert_eq!(ended(&bench.run().await), (Ending::Answered, Some("blue")));
+    let told = format!("{:?}", model.requests()[1].messages.last());
+    assert!(told.contains("write less in one call"), "{told}");
 }
 
 #[tokio::test]

@@ -31,8 +31,13 @@ use tokio::time::Instant;
 /// What the dispatcher can be told.
 pub(crate) enum Message {
     Dispatch(Box<NewBatch>, oneshot::Sender<Result<Ticket, DispatchError>>),
-    Join(DelegationId, oneshot::Sender<()>),
-    Stop { scope: Scope, notice: StopNotice, reply: oneshot::Sender<Stopped> },
+    /// Answered when all children have settled, or with the reason why that will not be stored here.
+    Join(DelegationId, oneshot::Sender<Result<(), String>>),
+    Stop {
+        scope: Scope,
+        notice: StopNotice,
+        reply: oneshot::Sender<Stopped>,
+    },
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
     Parked(ChildId),
     Unparked(ChildId, oneshot::Sender<Result<(), StopNotice>>),
@@ -86,7 +91,7 @@ struct Waiting {
     next_reply: u64,
     dispatches: HashMap<ReplyTo, oneshot::Sender<Result<Ticket, DispatchError>>>,
     stops: HashMap<ReplyTo, oneshot::Sender<Stopped>>,
-    joins: HashMap<DelegationId, Vec<oneshot::Sender<()>>>,
+    joins: HashMap<DelegationId, Vec<oneshot::Sender<Result<(), String>>>>,
     slots: HashMap<ChildId, oneshot::Sender<Result<(), StopNotice>>>,
 }
 
@@ -220,13 +225,13 @@ impl Dispatcher {
         ids
     }
 
-    fn join(&mut self, delegation: DelegationId, reply: oneshot::Sender<()>) {
+    fn join(&mut self, delegation: DelegationId, reply: oneshot::Sender<Result<(), String>>) {
         let known = self.book.delegation(&delegation).is_some();
         if known && !self.settled.contains(&delegation) {
             self.waiting.joins.entry(delegation).or_default().push(reply);
         } else {
             // Settled, or not of this process: the store has the answer. A caller that went away needs none.
-            reply.send(()).ok();
+            reply.send(Ok(())).ok();
         }
     }
 

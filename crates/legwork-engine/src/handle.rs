@@ -167,7 +167,7 @@ impl Delegator for Handle {
         let delegation = delegation.clone();
         Box::pin(async move {
             let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
-            settled.ok_or(JoinError::Closed)?;
+            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
             let wiring = &self.wiring;
             let claimant = format!("{} (pid {})", wiring.owner.id, wiring.owner.process.pid);
             let new_claim = || ClaimId::from_bits((wiring.bits)());

@@ -103,7 +103,7 @@ pub enum JoinError {
     #[error("there is no delegation {0} in this process")]
     Unknown(DelegationId),
     /// The store could not be read or written.
-    #[error("the results could not be read: {0}; they are kept, see `legwork results`")]
+    #[error("the results could not be stored or read: {0}; what is stored is kept, see `legwork results`")]
     Store(String),
     /// The engine ended before all children had settled.
     #[error("the engine is shutting down; finished results are kept, see `legwork results`")]

@@ -4,7 +4,7 @@ use crate::book::Effect;
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{AppendError, Pending, Store, StoreError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use tokio::time::Instant;
 /// Pauses between tries of a commit that the store could not take: doubled each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a store may take nothing at all before the work whose facts wait for it is given up.
+const TROUBLE_MAX: Duration = Duration::from_secs(60);
 
 /// Facts on their way to the store.
 pub(super) struct Commits {
@@ -29,14 +31,15 @@ pub(super) struct Commits {
 /// A commit that failed and is tried again.
 struct Trouble {
     error: StoreError,
+    since: Instant,
     again_at: Instant,
 }
 
 /// What is made of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
-    /// The facts are offered again, for as long as it takes.
-    Endless,
+    /// The facts are offered again until the store was in trouble for too long.
+    Long,
     /// The process is ending: they are offered once more, at once.
     LastTry,
     /// That was it; what is not recorded now is for the next owner to find out.
@@ -68,7 +71,7 @@ pub(super) struct Done {
 pub(super) enum Refused {
     /// They do not fit.
     Append(AppendError),
-    /// The store could not take a new delegation; it never existed.
+    /// The store could not take them: a new delegation never existed, another one is left to the next owner.
     Store(StoreError),
 }
 
@@ -80,7 +83,7 @@ impl Commits {
             under_way: None,
             trouble: None,
             pause: FIRST_PAUSE,
-            patience: Patience::Endless,
+            patience: Patience::Long,
         }
     }
 
@@ -100,7 +103,7 @@ impl Commits {
 
     /// From now on facts are offered once more, at once, and then given up: the process is ending.
     pub(super) fn hurry(&mut self) {
-        if self.patience == Patience::Endless {
+        if self.patience == Patience::Long {
             self.patience = Patience::LastTry;
         }
     }
@@ -125,7 +128,7 @@ impl Commits {
 
     /// Until when a store in trouble is left alone; `None` when that is over, or nobody waits for it.
     fn again_at(&self) -> Option<Instant> {
-        let patient = self.patience == Patience::Endless;
+        let patient = self.patience == Patience::Long;
         let again_at = self.trouble.as_ref().map(|trouble| trouble.again_at).filter(|_| patient);
         again_at.filter(|at| *at > Instant::now())
     }
@@ -162,31 +165,36 @@ impl Commits {
         Done { effects: group.effects, refused }
     }
 
-    /// Nothing of the group is recorded. What was running keeps running and its facts are offered again; new
-    /// delegations are given up, because nobody was told of them.
+    /// Nothing of the group is recorded. What was running keeps running and its facts are offered again, but not for
+    /// ever; new delegations are given up at once, because nobody was told of them.
     fn failed(&mut self, group: Group, error: StoreError) -> Done {
-        tracing::warn!(%error, "facts could not be recorded; they are kept and offered again");
-        let is_new = |append: &Append| append.facts.iter().any(|fact| matches!(fact, Fact::Accepted(_)));
-        let new = group.appends.iter().filter(|append| is_new(append));
-        let new: Vec<DelegationId> = new.map(|append| append.delegation.clone()).collect();
-        let refused = new.iter().map(|id| (id.clone(), Refused::Store(error.clone()))).collect();
+        let since = self.trouble.as_ref().map_or_else(Instant::now, |trouble| trouble.since);
+        let too_long = since.elapsed() >= TROUBLE_MAX;
+        if too_long {
+            tracing::error!(%error, "facts could not be recorded for {} s; their work is given up", TROUBLE_MAX.as_secs());
+        } else {
+            tracing::warn!(%error, "facts could not be recorded; they are kept and offered again");
+        }
+        let given_up = group.appends.iter().filter(|append| too_long || is_new(append));
+        let given_up: HashSet<DelegationId> = given_up.map(|append| append.delegation.clone()).collect();
         let later = std::mem::take(&mut self.next);
         let kept = group.appends.into_iter().chain(later.appends);
-        self.next.appends = kept.filter(|append| !new.contains(&append.delegation)).collect();
+        self.next.appends = kept.filter(|append| !given_up.contains(&append.delegation)).collect();
         self.next.effects = group.effects.into_iter().chain(later.effects).collect();
-        self.be_in_trouble(error);
-        Done { effects: Vec::new(), refused }
+        self.be_in_trouble(error.clone(), since);
+        let refused = given_up.into_iter().map(|id| (id, Refused::Store(error.clone())));
+        Done { effects: Vec::new(), refused: refused.collect() }
     }
 
     /// With nothing to offer again there is nothing that could show the end of the trouble but the next call.
-    fn be_in_trouble(&mut self, error: StoreError) {
+    fn be_in_trouble(&mut self, error: StoreError, since: Instant) {
         if self.patience == Patience::LastTry {
             self.patience = Patience::Over;
         }
         if self.next.appends.is_empty() {
             self.trouble = None;
         } else {
-            self.trouble = Some(Trouble { error, again_at: Instant::now() + self.pause });
+            self.trouble = Some(Trouble { error, since, again_at: Instant::now() + self.pause });
             self.pause = (self.pause * 2).min(LAST_PAUSE);
         }
     }
@@ -200,4 +208,8 @@ impl Commits {
         self.next.appends.retain(|append| append.delegation != *delegation);
         self.next.effects.extract_if(.., |effect| concerns(effect)).collect()
     }
+}
+
+fn is_new(append: &Append) -> bool {
+    append.facts.iter().any(|fact| matches!(fact, Fact::Accepted(_)))
 }

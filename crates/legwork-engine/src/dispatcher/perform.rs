@@ -166,7 +166,7 @@ impl Dispatcher {
     }
 
     fn all_settled(&mut self, delegation: DelegationId) {
-        self.answer_joins(&delegation);
+        self.answer_joins(&delegation, &Ok(()));
         self.settled.push_back(delegation);
         if self.settled.len() > SETTLED_KEPT
             && let Some(oldest) = self.settled.pop_front()
@@ -194,13 +194,17 @@ impl Dispatcher {
                 self.never_ran(&child);
             }
         }
-        // Those who join find in the store whose it is now, and what has become of it.
-        self.answer_joins(delegation);
+        let answer = match why {
+            // Those who join find in the store whose it is now, and what has become of it.
+            Refused::Append(_) => Ok(()),
+            Refused::Store(error) => Err(error.to_string()),
+        };
+        self.answer_joins(delegation, &answer);
     }
 
-    fn answer_joins(&mut self, delegation: &DelegationId) {
+    fn answer_joins(&mut self, delegation: &DelegationId, answer: &Result<(), String>) {
         for caller in self.waiting.joins.remove(delegation).unwrap_or_default() {
-            caller.send(()).ok();
+            caller.send(answer.clone()).ok();
         }
     }
 

@@ -19,7 +19,7 @@ use crate::outcomes::Outcomes;
 use crate::progress::{Screen, follow};
 use crate::signals::{Asked, Signals};
 use crate::wire::Workplace;
-use crate::{stdout, tasks_file};
+use crate::{stdout, tasks_file, wording};
 
 /// How long the last lines of progress may take once the results are there.
 const LAST_LINES: Duration = Duration::from_millis(300);
@@ -30,8 +30,8 @@ const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 enum Ended {
     /// All children have settled.
     Settled(Box<Joined>),
-    /// They were stopped, and not all of their ends could be stored in time.
-    Overdue,
+    /// Their ends could not be stored; why.
+    Unsettled(String),
     /// The work was released: it stays in the store.
     Released,
     /// The user did not want to wait for the stop.
@@ -66,7 +66,7 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
     workplace.close().await;
     let exit = match ended? {
         Ended::Settled(joined) => deliver(invocation, &workplace, *joined).await?,
-        Ended::Overdue => show_stored(invocation, &workplace, &ticket.delegation).await?,
+        Ended::Unsettled(why) => show_stored(invocation, &workplace, (&ticket.delegation, &why)).await?,
         Ended::Released => return Ok(Exit::Terminated),
         Ended::LeftAtOnce => Exit::Interrupted,
     };
@@ -119,9 +119,13 @@ impl Attended<'_> {
                         // Deadline: the last lines of progress are on their way; a watcher that lost some never ends.
                         tokio::time::timeout(LAST_LINES, &mut shown).await.ok();
                     }
-                    return Ok(Ended::Settled(Box::new(joined?)));
+                    return match joined {
+                        Ok(joined) => Ok(Ended::Settled(Box::new(joined))),
+                        Err(JoinError::Store(why)) => Ok(Ended::Unsettled(why)),
+                        Err(error @ (JoinError::Unknown(_) | JoinError::Closed)) => Err(error.into()),
+                    };
                 }
-                () = &mut overdue => return Ok(Ended::Overdue),
+                () = &mut overdue => return Ok(Ended::Unsettled("the stop took too long".to_owned())),
                 asked = signals.next() => {
                     if let Some(ended) = self.asked(asked).await {
                         return Ok(ended);
@@ -166,12 +170,16 @@ async fn deliver(invocation: &Invocation, workplace: &Workplace, joined: Joined)
     Ok(outcomes.exit())
 }
 
-/// Prints what is stored of a delegation that did not settle in time.
+/// Prints what is stored of a delegation whose end could not be stored.
 async fn show_stored(
     invocation: &Invocation,
     workplace: &Workplace,
-    delegation: &DelegationId,
+    (delegation, why): (&DelegationId, &str),
 ) -> Result<Exit, CliError> {
+    eprintln!(
+        "error: not all results could be stored: {}\n  hint: `legwork results {delegation}` settles what is left and prints it",
+        wording::plain(why)
+    );
     if let Some(record) = workplace.store.delegation(delegation).await? {
         print(invocation, &Outcomes::all(&record))?;
     }

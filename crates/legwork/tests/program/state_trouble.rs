@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, say};
+use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::harness::{Ended, Home, Order, tasks_toml};
+use crate::harness::{Ended, Home, Order, Running, tasks_toml, until};
 
 fn delegate<'a>(home: &'a Home) -> Order<'a> {
     home.legwork(&["delegate", "--goal", "any", "--json"])
@@ -96,68 +99,137 @@ fn a_damaged_database_is_told_and_kept() {
     }
 }
 
+/// A disk with so many bytes left: the shell counts in blocks of 1024, and a program that ignores the signal sees an error.
+fn on_a_disk_of(order: Order<'_>, bytes: u64) -> Order<'_> {
+    order.after(&format!("trap '' XFSZ; ulimit -S -f {}", bytes / 1024))
+}
+
+/// A database that may have so many bytes.
+fn in_a_database_of(order: Order<'_>, bytes: u64) -> Order<'_> {
+    order.env("LEGWORK_STATE_MAX_PAGES", &(bytes / 4096).max(1).to_string())
+}
+
+/// Children that write much into the store and then answer.
+fn writers() -> ScriptedServer {
+    let long = "a step of many words ".repeat(400);
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(move |talk| match talk.step() {
+        step @ 0..8 => say(&long).call("terminal", json!({"command": format!("echo {step}")})),
+        _ => say("done"),
+    })))
+}
+
 #[test]
 fn k27_a_database_at_its_page_limit_is_told_and_nothing_is_half_done() {
-    full_disk(|order, bytes| order.env("LEGWORK_STATE_MAX_PAGES", &(bytes / 4096).max(1).to_string()));
+    without_room(in_a_database_of);
 }
 
 #[test]
 fn k27_a_full_disk_is_told_and_nothing_is_half_done() {
-    // The shell counts in blocks of 1024 bytes; a program that ignores the signal sees an error at the limit.
-    full_disk(|order, bytes| order.after(&format!("trap '' XFSZ; ulimit -f {}", bytes / 1024)));
+    without_room(on_a_disk_of);
 }
 
-/// Runs out of room at many places, from the first page on, and looks each time at what is left.
-fn full_disk(limit: fn(Order<'_>, u64) -> Order<'_>) {
-    let long = "a step of many words ".repeat(400);
-    let scripts = Scripts::default().otherwise(Script::from_fn(move |talk| match talk.step() {
-        step @ 0..8 => say(&long).call("terminal", json!({"command": format!("echo {step}")})),
-        _ => say("done"),
-    }));
-    let server = ScriptedServer::start(scripts);
-    let home = Home::with(&server);
-    home.write("tasks.toml", tasks_toml(&["first", "second"]));
-    let mut refusals = (0, 0);
+/// Runs out of room at many places, from the first page on, is interrupted where it waits for room, and looks each time
+/// at what is left.
+fn without_room(limit: fn(Order<'_>, u64) -> Order<'_>) {
+    let server = writers();
+    let (mut refused, mut waited) = (0, 0);
     for kib in (4..400).step_by(36) {
-        let _ = fs::remove_dir_all(home.state());
-        let order = home.legwork(&["delegate", "tasks.toml", "--json"]);
-        let ended = limit(order, kib * 1024).run();
-        check_full(&home, &ended);
-        match ended.code {
-            3 => refusals.0 += 1,
-            1 => refusals.1 += 1,
-            code => assert_eq!(code, 0, "{ended}"),
+        let home = Home::with(&server);
+        home.write("tasks.toml", tasks_toml(&["first", "second"]));
+        let mut running = limit(home.legwork(&["delegate", "tasks.toml", "--json"]), kib * 1024).start();
+        let waits = until("an end or a warning", || match running.has_ended() {
+            true => Some(false),
+            false => running.stderr().contains("kept and offered again").then_some(true),
+        });
+        if waits {
+            running.signal(Signal::SIGINT);
         }
+        let ended = running.wait();
+        assert!(!waits || ended.took < Duration::from_secs(2), "{ended}");
+        check_what_is_left(&home, &ended);
+        refused += usize::from(ended.code == 3);
+        waited += usize::from(waits);
+        assert!(ended.code != 0 || !ended.stderr.contains("full"), "{ended}");
     }
-    assert!(refusals.0 > 0, "some runs had no room to begin");
-    assert!(refusals.1 > 0, "some runs had no room to go on");
+    assert!(refused > 0, "some had no room to begin");
+    assert!(waited > 0, "some had no room to go on");
 }
 
 /// Either nothing exists, or the delegation is whole: every task has an ending, and all of it can be read later.
 #[track_caller]
-fn check_full(home: &Home, ended: &Ended) {
+fn check_what_is_left(home: &Home, ended: &Ended) {
     home.assert_nothing_runs();
-    let ran = ended.stdout.contains("\"results\"");
-    if !ran {
-        ended.assert_refused(ended.code, "state", &["full", "free some space"]);
+    match ended.code {
+        3 => ended.assert_refused(3, "state", &["full", "free some space"]),
+        0 | 1 | 130 => assert!(ended.json()["results"].is_array(), "{ended}"),
+        code => panic!("{code}: {ended}"),
     }
-    for delegation in list(home) {
+    assert!(ended.code != 130 || ended.stderr.contains("free some space"), "{ended}");
+    for delegation in home.list() {
         let id = delegation["delegation_id"].as_str().expect("an id").to_owned();
         let stored = home.legwork(&["results", &id, "--json"]).run();
         assert_eq!(stored.json()["complete"], json!(true), "{ended}\nlater {stored}");
         assert_eq!(stored.results().len(), 2);
-        if ran && ended.code == 0 {
+        if ended.code == 0 {
             assert_eq!(stored.results(), ended.results(), "what was shown is what is stored");
         }
     }
     let later = delegate(home).run();
     assert_eq!(later.code, 0, "a later run with room works: {later}");
+    assert!(home.ps().is_empty());
 }
 
-fn list(home: &Home) -> Vec<serde_json::Value> {
-    let ended = home.legwork(&["ps", "--all", "--json"]).run();
-    assert_eq!(ended.code, 0, "{ended}");
-    ended.json()["delegations"].as_array().expect("a list").clone()
+/// A program that was accepted and then found the disk full: the first of many sizes for which that is so.
+fn out_of_room_on_the_way(home: &Home) -> Running {
+    for kib in (100..1000).step_by(50) {
+        let order = home.legwork(&["delegate", "tasks.toml", "--json"]);
+        let mut running = on_a_disk_of(order, kib * 1024).start();
+        let waits = until("an end or a warning", || match running.has_ended() {
+            true => Some(false),
+            false => {
+                let said = running.stderr();
+                (said.contains("deleg_") && said.contains("kept and offered again")).then_some(true)
+            }
+        });
+        if waits {
+            return running;
+        }
+        let ended = running.wait();
+        assert_eq!(ended.code, 3, "there was room for all of it: {ended}");
+    }
+    panic!("no disk was large enough to begin");
+}
+
+#[test]
+fn k35_what_waits_for_room_goes_on_when_there_is_some() {
+    let server = writers();
+    let home = Home::with(&server);
+    home.write("tasks.toml", tasks_toml(&["first", "second"]));
+    let running = out_of_room_on_the_way(&home);
+    let freed =
+        Command::new("prlimit").args(["--fsize=unlimited", "--pid", &running.pid().to_string()]).status();
+    assert!(freed.expect("prlimit is there").success());
+    let ended = running.wait();
+    let id = ended.json()["delegation_id"].as_str().expect("an id").to_owned();
+    assert_eq!(ended.results().len(), 2, "{ended}");
+    let stored = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!(stored.results(), ended.results(), "{ended}\n{stored}");
+    assert!(home.ps().is_empty());
+}
+
+#[test]
+fn k35_sigterm_on_a_full_disk_ends_in_time() {
+    let server = writers();
+    let home = Home::with(&server);
+    home.write("tasks.toml", tasks_toml(&["first", "second"]));
+    let running = out_of_room_on_the_way(&home);
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (143, ""), "{ended}");
+    assert!(ended.took < Duration::from_millis(1500 + 1000), "{ended}");
+    home.assert_nothing_runs();
+    let stored = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
+    assert_eq!(stored.json()["complete"], json!(true), "{stored}");
 }
 
 #[test]

@@ -92,14 +92,19 @@ impl Home {
         })
     }
 
+    /// What `ps --all --json` lists.
+    #[track_caller]
+    pub fn list(&self) -> Vec<Value> {
+        let ended = self.legwork(&["ps", "--all", "--json"]).run();
+        assert_eq!(ended.code, 0, "{ended}");
+        ended.json()["delegations"].as_array().expect("a list").clone()
+    }
+
     /// The id of the only delegation there is.
     #[track_caller]
     pub fn only_delegation(&self) -> String {
-        let ended = self.legwork(&["ps", "--all", "--json"]).run();
-        let document = ended.json();
-        let [delegation] = document["delegations"].as_array().expect("a list").as_slice() else {
-            panic!("not one delegation: {ended}")
-        };
+        let list = self.list();
+        let [delegation] = list.as_slice() else { panic!("not one delegation: {list:?}") };
         delegation["delegation_id"].as_str().expect("an id").to_owned()
     }
 

@@ -47,6 +47,11 @@ impl Running {
         i32::try_from(self.child.id()).expect("process ids are small")
     }
 
+    /// Whether it has ended already.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child of ours can be waited for").is_some()
+    }
+
     /// What it wrote to stderr so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()

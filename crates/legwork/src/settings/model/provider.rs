@@ -86,8 +86,8 @@ impl Provider {
             Provider::OpenAi if self.own_endpoint().is_some_and(|own| own.same_origin(at)) => {
                 ApiMode::Responses
             }
-            Provider::OpenAiCompatible if speaks_anthropic(at) => ApiMode::AnthropicMessages,
-            Provider::OpenAi | Provider::OpenAiCompatible => ApiMode::ChatCompletions,
+            Provider::OpenAi => ApiMode::ChatCompletions,
+            Provider::OpenAiCompatible => mode_of_address(at),
             Provider::Anthropic => ApiMode::AnthropicMessages,
             Provider::Gemini => ApiMode::Gemini,
             Provider::Ollama => ApiMode::Ollama,
@@ -116,7 +116,15 @@ impl Provider {
     }
 }
 
-fn speaks_anthropic(at: &Endpoint) -> bool {
-    let anthropic = Provider::Anthropic.own_endpoint();
-    anthropic.is_some_and(|own| own.same_origin(at)) || at.as_str().ends_with("/anthropic")
+/// The protocol that an address is known for.
+fn mode_of_address(at: &Endpoint) -> ApiMode {
+    let text = at.as_str();
+    let anthropic = Provider::Anthropic.own_endpoint().is_some_and(|own| own.same_origin(at));
+    if anthropic || text.ends_with("/anthropic") || text.starts_with("https://api.kimi.com/coding") {
+        ApiMode::AnthropicMessages
+    } else if text.starts_with("https://chatgpt.com/backend-api/codex") {
+        ApiMode::Responses
+    } else {
+        ApiMode::ChatCompletions
+    }
 }

@@ -197,6 +197,8 @@ fn cred_04_the_protocol_of_a_direct_endpoint_is_told_from_its_address() {
     assert_eq!(mode(&format!("base_url = '{Y}'")), ApiMode::ChatCompletions);
     assert_eq!(mode("base_url = 'https://api.anthropic.com/v1'"), ApiMode::AnthropicMessages);
     assert_eq!(mode("base_url = 'https://host.example/anthropic'"), ApiMode::AnthropicMessages);
+    assert_eq!(mode("base_url = 'https://api.kimi.com/coding/'"), ApiMode::AnthropicMessages);
+    assert_eq!(mode("base_url = 'https://chatgpt.com/backend-api/codex'"), ApiMode::Responses);
     assert_eq!(mode("base_url = 'https://host.example'\napi_mode = 'responses'"), ApiMode::Responses);
     assert_eq!(mode("provider = 'ollama'"), ApiMode::Ollama);
 }

@@ -150,6 +150,11 @@ impl Book {
         self.delegations.values().all(Delegated::is_settled)
     }
 
+    /// Whether the process is ending: nothing starts any more.
+    pub fn is_released(&self) -> bool {
+        self.gate == Gate::Released
+    }
+
     /// Forgets a settled delegation; the store keeps it.
     pub fn forget(&mut self, id: &DelegationId) {
         if self.delegations.get(id).is_some_and(Delegated::is_settled) {

@@ -82,7 +82,6 @@ pub(crate) struct Dispatcher {
     settled: VecDeque<DelegationId>,
     /// What settled children said went wrong, until their settling is durable and announced.
     errors: HashMap<ChildId, String>,
-    releasing: bool,
 }
 
 /// Callers that wait for an answer.
@@ -120,7 +119,6 @@ impl Dispatcher {
             waiting: Waiting::default(),
             settled: VecDeque::new(),
             errors: HashMap::new(),
-            releasing: false,
         }
     }
 
@@ -153,7 +151,7 @@ impl Dispatcher {
 
     /// Whether the process is ending and no run is left.
     fn is_quiet(&self) -> bool {
-        self.releasing && self.runners.is_empty()
+        self.book.is_released() && self.runners.is_empty()
     }
 
     /// Takes in what else is there already, so that one commit covers it.
@@ -193,10 +191,7 @@ impl Dispatcher {
             }
             Message::Pause => self.step(Event::Paused),
             Message::Resume => self.step(Event::Resumed),
-            Message::Release => {
-                self.releasing = true;
-                self.step(Event::Released);
-            }
+            Message::Release => self.step(Event::Released),
         }
     }
 

@@ -127,16 +127,7 @@ impl Handle {
         let store = &self.wiring.store;
         let Some(delegation) = store.by_call_key(key).await? else { return Ok(None) };
         let record = store.delegation(&delegation).await?;
-        Ok(record.map(|record| ticket_of(record.accepted)))
-    }
-}
-
-fn ticket_of(accepted: legwork_core::fact::Accepted) -> Ticket {
-    Ticket {
-        delegation: accepted.delegation,
-        units: accepted.units,
-        children: accepted.children,
-        transcripts: accepted.transcripts,
+        Ok(record.map(|record| record.accepted.ticket()))
     }
 }
 

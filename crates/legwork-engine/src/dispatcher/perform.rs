@@ -73,7 +73,7 @@ impl Dispatcher {
     }
 
     fn start(&mut self, child: &ChildId) {
-        if self.releasing {
+        if self.book.is_released() {
             // A process that is ending begins nothing any more.
             self.never_ran(child);
             return;

@@ -54,7 +54,7 @@ pub enum DispatchError {
 pub enum Refusal {
     /// No new children may start (KILL-1).
     #[error(
-        "delegation is paused; running subagents go on. Resume it with `legwork pause off`, then call again"
+        "delegation is paused; running subagents go on. Whoever paused it must resume it before you call again"
     )]
     Paused,
     /// The caller is as deep as agents may be (TOOL-19).

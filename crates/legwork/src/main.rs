@@ -35,6 +35,9 @@ use invocation::Invocation;
 
 /// Threads that run agents. They wait for models and commands most of the time.
 const WORKERS: usize = 2;
+/// Threads for what blocks: reading files and the database. More of them would only wait for the same disk, and a thousand
+/// subagents that begin at once would start hundreds.
+const BLOCKING_MAX: usize = 16;
 /// How long the program waits at its end for what still runs in the background.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
@@ -84,7 +87,7 @@ fn runtime(command: &Command) -> Result<Runtime, CliError> {
     let mut builder = match command {
         Command::Run(_) | Command::Delegate(_) => {
             let mut builder = Builder::new_multi_thread();
-            builder.worker_threads(WORKERS);
+            builder.worker_threads(WORKERS).max_blocking_threads(BLOCKING_MAX);
             builder
         }
         Command::Ps(_)

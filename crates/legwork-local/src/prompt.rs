@@ -12,6 +12,8 @@ const GOAL_TOKENS: usize = 240;
 const RESULT_TOKENS: usize = 560;
 /// Tokens of one tool's description.
 const TOOL_TOKENS: usize = 40;
+/// Bytes of a token, generously.
+const TOKEN_BYTES: usize = 16;
 
 const SYSTEM: &str = "You are a helpful AI assistant.";
 
@@ -67,8 +69,8 @@ fn chat(text: &str, vocabulary: &Vocabulary) -> Vec<u32> {
 
 /// The longest start of a text of at most that many tokens; it ends with a line where that does not cost half of it.
 fn cut<'a>(text: &'a str, tokens_max: usize, vocabulary: &Vocabulary) -> &'a str {
-    // No token is so long that a text of this many bytes could have fewer tokens; the rest need not be looked at.
-    let text = &text[..text.floor_char_boundary(tokens_max * vocabulary.token_bytes_max())];
+    // Only blank lines have longer tokens than this, and of them the rest is not missed.
+    let text = &text[..text.floor_char_boundary(tokens_max * TOKEN_BYTES)];
     let tokens = vocabulary.encode(text);
     if tokens.len() <= tokens_max {
         return text;

@@ -40,51 +40,50 @@ pub(super) struct Attention<'a> {
 }
 
 impl Work for Attention<'_> {
+    // Loops instead of closures: a closure is a function of its own, which would not get the kernel's instructions.
     #[inline(always)]
-    fn run<K: Kernel>(self, _kernel: K) {
+    fn run<K: Kernel>(self, kernel: K) {
         let Self { heads, queries, memory, out } = self;
         let width = heads.query_width();
         let seen = memory.keys.len() / heads.stored_width() - queries.len() / width;
-        let mut scores = Vec::with_capacity(memory.keys.len() / heads.stored_width());
-        for (token, (queries, out)) in
-            queries.chunks_exact(width).zip(out.chunks_exact_mut(width)).enumerate()
-        {
-            for (head, (query, out)) in
-                queries.chunks_exact(heads.size).zip(out.chunks_exact_mut(heads.size)).enumerate()
-            {
-                let start = head * heads.stored / heads.queries * heads.size;
-                let rows =
-                    Rows { stride: heads.stored_width(), start, size: heads.size, len: seen + token + 1 };
-                weigh(query, &memory.keys, rows, &mut scores);
-                mix(&scores, &memory.values, rows, out);
-            }
+        let mut scores = vec![0.0; memory.keys.len() / heads.stored_width()];
+        for place in 0..queries.len() / heads.size {
+            let (token, head) = (place / heads.queries, place % heads.queries);
+            let start = head * heads.stored / heads.queries * heads.size;
+            let rows = Rows { stride: heads.stored_width(), start, size: heads.size };
+            let scores = &mut scores[..seen + token + 1];
+            let part = place * heads.size..(place + 1) * heads.size;
+            weigh(kernel, &queries[part.clone()], (&memory.keys, rows), scores);
+            mix(kernel, scores, (&memory.values, rows), &mut out[part]);
         }
     }
 }
 
-/// One head's part of the stored rows.
+/// Where one head's part of the stored rows is.
 #[derive(Clone, Copy)]
 struct Rows {
     stride: usize,
     start: usize,
     size: usize,
-    len: usize,
 }
 
 impl Rows {
     #[inline(always)]
-    fn of(self, data: &[f32]) -> impl Iterator<Item = &[f32]> {
-        data.chunks_exact(self.stride).take(self.len).map(move |row| &row[self.start..self.start + self.size])
+    fn row(self, data: &[f32], index: usize) -> &[f32] {
+        let start = index * self.stride + self.start;
+        &data[start..start + self.size]
     }
 }
 
 /// How much each stored row matters to the query; the weights sum to one.
 #[inline(always)]
-fn weigh(query: &[f32], keys: &[f32], rows: Rows, scores: &mut Vec<f32>) {
-    let scale = 1.0 / (rows.size as f32).sqrt();
-    scores.clear();
-    scores.extend(rows.of(keys).map(|key| dot(query, key) * scale));
-    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+fn weigh<K: Kernel>(kernel: K, query: &[f32], (keys, rows): (&[f32], Rows), scores: &mut [f32]) {
+    let scale = 1.0 / (query.len() as f32).sqrt();
+    let mut largest = f32::NEG_INFINITY;
+    for (index, score) in scores.iter_mut().enumerate() {
+        *score = kernel.dot(query, rows.row(keys, index)) * scale;
+        largest = largest.max(*score);
+    }
     let mut sum = 0.0;
     for score in scores.iter_mut() {
         *score = (*score - largest).exp();
@@ -95,23 +94,10 @@ fn weigh(query: &[f32], keys: &[f32], rows: Rows, scores: &mut Vec<f32>) {
     }
 }
 
+/// Adds up the stored rows by their weights.
 #[inline(always)]
-fn mix(scores: &[f32], values: &[f32], rows: Rows, out: &mut [f32]) {
-    for (score, value) in scores.iter().zip(rows.of(values)) {
-        for (out, value) in out.iter_mut().zip(value) {
-            *out += score * value;
-        }
+fn mix<K: Kernel>(kernel: K, scores: &[f32], (values, rows): (&[f32], Rows), out: &mut [f32]) {
+    for (index, score) in scores.iter().enumerate() {
+        kernel.add_scaled(out, *score, rows.row(values, index));
     }
-}
-
-/// Sixteen sums side by side, because the compiler may not reorder the additions of one.
-#[inline(always)]
-fn dot(left: &[f32], right: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; 16];
-    for (left, right) in left.as_chunks::<16>().0.iter().zip(right.as_chunks::<16>().0) {
-        for lane in 0..16 {
-            lanes[lane] += left[lane] * right[lane];
-        }
-    }
-    lanes.iter().sum()
 }

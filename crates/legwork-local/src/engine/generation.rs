@@ -104,8 +104,7 @@ impl Generation {
         events: mpsc::Sender<Event>,
     ) -> Result<Self, EngineError> {
         let prompt = request.prompt.len();
-        let known = request.prompt.iter().all(|token| (*token as usize) < means.network.tokens());
-        if prompt == 0 || prompt + request.tokens_max > WINDOW || !known {
+        if prompt == 0 || prompt + request.tokens_max > WINDOW {
             return Err(EngineError::Window { prompt, window: WINDOW });
         }
         Ok(Self {
@@ -180,14 +179,20 @@ impl Generation {
     }
 
     /// Whether the reply is over and `token` no longer belongs to it: the model ends its turn, or a text that is long
-    /// enough would begin another sentence.
+    /// enough would begin another sentence or another line.
     fn ends_before(&self, means: &Means, token: u32) -> bool {
+        if token == means.vocabulary.turn_end() {
+            return true;
+        }
         let reply = &self.tokens[self.prompt..];
-        let long_enough = self.form.is_text() && reply.len() >= self.tokens_wanted;
+        if !self.form.is_text() || reply.len() < self.tokens_wanted {
+            return false;
+        }
         let last = reply.last().and_then(|last| means.vocabulary.decode(*last).last());
-        let sentence_ended = last.is_some_and(|byte| matches!(byte, b'.' | b'!' | b'?' | b'\n'));
-        let goes_on = means.vocabulary.decode(token).first().is_some_and(u8::is_ascii_whitespace);
-        token == means.vocabulary.turn_end() || (long_enough && sentence_ended && goes_on)
+        let next = means.vocabulary.decode(token).first();
+        let sentence_ended = last.is_some_and(|byte| matches!(byte, b'.' | b'!' | b'?'));
+        let line_ended = last == Some(&b'\n') || next == Some(&b'\n');
+        line_ended || sentence_ended && next.is_some_and(u8::is_ascii_whitespace)
     }
 
     /// Adds tokens to the reply, as far as its limit, and sends their text.

@@ -6,6 +6,7 @@ use super::WINDOW;
 use super::attention::{Attention, Heads};
 use super::cache::Cache;
 use super::file::ModelFile;
+use super::kernel::LANES;
 use super::linear::{Activations, Matrix};
 use super::{EngineError, kernel};
 
@@ -45,7 +46,11 @@ impl Network {
         let queries = file.count("llama.attention.head_count")?;
         let stored = file.count("llama.attention.head_count_kv")?;
         let width = file.count("llama.embedding_length")?;
-        if queries == 0 || stored == 0 || !queries.is_multiple_of(stored) || !width.is_multiple_of(queries) {
+        if queries == 0
+            || stored == 0
+            || !queries.is_multiple_of(stored)
+            || !width.is_multiple_of(queries * LANES)
+        {
             return Err(EngineError::Unsupported("its heads do not divide its width".to_owned()));
         }
         let heads = Heads { queries, stored, size: width / queries };

@@ -151,6 +151,9 @@ impl Turns {
 
     fn begin(&mut self, job: Job) {
         let Job { request, events } = job;
+        if events.is_closed() {
+            return;
+        }
         let cache = self.recall(&request.prompt);
         match Generation::begin(&self.means, request, cache, events.clone()) {
             Ok(generation) => self.running.push_back(generation),

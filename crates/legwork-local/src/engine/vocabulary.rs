@@ -15,6 +15,8 @@ use toktrie::{TokRxInfo, TokTrie, TokenizerEnv};
 
 /// The kind that the file gives to tokens that are no text.
 const CONTROL: u32 = 3;
+/// Ways to split a text into words that the library knows by itself.
+const KNOWN_SPLITS: [&str; 4] = ["qwen2", "llama3", "smaug-bpe", "lfm2"];
 
 /// Text to tokens and back. Cheap to share.
 pub struct Vocabulary {
@@ -24,7 +26,6 @@ pub struct Vocabulary {
     trie: TokTrie,
     turn_start: u32,
     turn_end: u32,
-    token_bytes_max: usize,
 }
 
 impl Vocabulary {
@@ -34,9 +35,11 @@ impl Vocabulary {
     /// When the file has no byte-level vocabulary or lacks the two tokens that enclose a turn.
     pub(super) fn load(file: &ModelFile) -> Result<Self, EngineError> {
         let mut tokenizer = Tokenizer::from_gguf(file.content()).map_err(read_error)?;
-        // The library takes this family for GPT-2; it splits every digit and puts no space before the text.
-        let split: Vec<_> = vec![Digits::new(true).into(), ByteLevel::new(false, true, true).into()];
-        tokenizer.with_pre_tokenizer(Some(Sequence::new(split)));
+        if !KNOWN_SPLITS.contains(&file.text("tokenizer.ggml.pre").unwrap_or_default()) {
+            // The library takes SmolLM for GPT-2; it splits every digit and puts no space before the text.
+            let split: Vec<_> = vec![Digits::new(true).into(), ByteLevel::new(false, true, true).into()];
+            tokenizer.with_pre_tokenizer(Some(Sequence::new(split)));
+        }
         tokenizer.set_encode_special_tokens(true);
         let bytes = token_bytes(file, &tokenizer)?;
         let control = |name: &str| {
@@ -47,8 +50,7 @@ impl Vocabulary {
         let (turn_start, turn_end) = (control("<|im_start|>")?, control("<|im_end|>")?);
         let size = u32::try_from(bytes.len()).map_err(read_error)?;
         let trie = TokTrie::from(&TokRxInfo::new(size, turn_end), &bytes);
-        let token_bytes_max = bytes.iter().map(Vec::len).max().unwrap_or(1);
-        Ok(Self { tokenizer, bytes, trie, turn_start, turn_end, token_bytes_max })
+        Ok(Self { tokenizer, bytes, trie, turn_start, turn_end })
     }
 
     /// The tokens of a text. Whatever the text says, none of them is a control token.
@@ -66,11 +68,6 @@ impl Vocabulary {
             Some(bytes) if bytes.first() != Some(&TokTrie::SPECIAL_TOKEN_MARKER) => bytes,
             Some(_) | None => &[],
         }
-    }
-
-    /// Bytes of the longest token.
-    pub fn token_bytes_max(&self) -> usize {
-        self.token_bytes_max
     }
 
     /// The token that begins a turn.

@@ -57,6 +57,8 @@ pub(super) enum Refusal {
 /// A trouble that every provider has, and each tells in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
+    /// There is no key.
+    NoKey,
     /// The key is not known.
     WrongKey,
     /// Too many requests; come back after so many seconds.

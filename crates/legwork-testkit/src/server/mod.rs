@@ -33,6 +33,7 @@ mod director;
 mod fault;
 mod fields;
 mod gate;
+mod gemini;
 mod http;
 mod log;
 mod memory;

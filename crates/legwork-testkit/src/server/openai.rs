@@ -20,6 +20,11 @@ pub(super) fn failure(status: u16, error: &ProviderError) -> Whole {
 
 pub(super) fn trouble(trouble: Trouble) -> Whole {
     match trouble {
+        Trouble::NoKey => {
+            let message =
+                "You didn't provide an API key. Send it in an Authorization header with the scheme Bearer.";
+            failure(401, &ProviderError::new("invalid_request_error", message))
+        }
         Trouble::WrongKey => {
             let error = ProviderError::new("invalid_request_error", "Incorrect API key provided.");
             failure(401, &error.code("invalid_api_key"))

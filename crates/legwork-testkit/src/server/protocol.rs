@@ -2,6 +2,7 @@
 
 use super::anthropic::Messages;
 use super::chat::Chat;
+use super::gemini::Gemini;
 use super::responses::Responses;
 use super::wire::Wire;
 
@@ -14,11 +15,13 @@ pub enum Protocol {
     OpenAiResponses,
     /// `POST /v1/messages`, as Anthropic speaks it.
     Anthropic,
+    /// `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`, as Gemini speaks it.
+    Gemini,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic];
+    pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
     /// The wire format that is spoken at a path without its query.
     pub(super) fn at(path: &str) -> Option<Self> {
@@ -26,7 +29,7 @@ impl Protocol {
             "/v1/chat/completions" => Some(Self::OpenAiChat),
             "/v1/responses" => Some(Self::OpenAiResponses),
             "/v1/messages" => Some(Self::Anthropic),
-            _ => None,
+            _ => gemini_method(path).map(|_| Self::Gemini),
         }
     }
 
@@ -35,6 +38,7 @@ impl Protocol {
             Self::OpenAiChat => &Chat,
             Self::OpenAiResponses => &Responses,
             Self::Anthropic => &Messages,
+            Self::Gemini => &Gemini,
         }
     }
 
@@ -42,7 +46,25 @@ impl Protocol {
     pub(super) fn base_path(self) -> &'static str {
         match self {
             Self::OpenAiChat | Self::OpenAiResponses => "/v1",
-            Self::Anthropic => "",
+            Self::Anthropic | Self::Gemini => "",
         }
     }
+}
+
+/// How Gemini is asked to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GeminiMethod {
+    Generate,
+    Stream,
+}
+
+/// The model and the method in one of Gemini's paths.
+pub(super) fn gemini_method(path: &str) -> Option<(&str, GeminiMethod)> {
+    let (model, method) = path.strip_prefix("/v1beta/models/")?.split_once(':')?;
+    let method = match method {
+        "generateContent" => GeminiMethod::Generate,
+        "streamGenerateContent" => GeminiMethod::Stream,
+        _ => return None,
+    };
+    Some((model, method)).filter(|(model, _)| !model.is_empty())
 }

@@ -24,8 +24,10 @@ pub enum Rule {
     Http,
     /// The body is no JSON object, or not declared as JSON.
     Json,
-    /// The key is missing, or not the one that the scripts ask for.
-    Key,
+    /// There is no key, or it does not stand where the format has it.
+    NoKey,
+    /// The key is not the one that the scripts ask for.
+    WrongKey,
     /// A required field or header is missing or empty.
     Missing,
     /// A field has a type or a value that it must not have.

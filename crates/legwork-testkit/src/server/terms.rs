@@ -35,10 +35,10 @@ impl Terms {
 
     /// Checks the key that a request brought.
     pub(super) fn admit(&self, key: Option<&str>, keys: Keys) -> Result<(), Violation> {
-        let missing = || Violation::new(Rule::Key, "key", "the request brings no key");
+        let missing = || Violation::new(Rule::NoKey, "key", "the request brings no key");
         match (&self.key, key) {
             (Some(wanted), Some(brought)) if wanted != brought => {
-                Err(Violation::new(Rule::Key, "key", "the key is not the one that the scripts ask for"))
+                Err(Violation::new(Rule::WrongKey, "key", "the key is not the one that the scripts ask for"))
             }
             (Some(_), None) => Err(missing()),
             (None, None) if keys == Keys::Required => Err(missing()),

@@ -165,7 +165,10 @@ pub(super) trait Wire: Send + Sync {
 
     /// What a request that breaks a rule is answered with.
     fn refusal(&self, violation: &Violation) -> Whole {
-        if violation.rule == Rule::Key {
+        if violation.rule == Rule::NoKey {
+            return self.trouble(Trouble::NoKey);
+        }
+        if violation.rule == Rule::WrongKey {
             return self.trouble(Trouble::WrongKey);
         }
         let error = ProviderError::new("invalid_request_error", violation.sentence());

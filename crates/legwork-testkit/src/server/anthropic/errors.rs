@@ -16,6 +16,7 @@ pub(super) fn failure(status: u16, error: &ProviderError) -> Whole {
 
 pub(super) fn trouble(trouble: Trouble) -> Whole {
     match trouble {
+        Trouble::NoKey => Whole::new(401, error("authentication_error", "x-api-key header is required")),
         Trouble::WrongKey => Whole::new(401, error("authentication_error", "invalid x-api-key")),
         Trouble::RateLimited { retry_after_s } => {
             let message = "This request would exceed the rate limit of your organization.";

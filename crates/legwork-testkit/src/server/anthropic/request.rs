@@ -196,7 +196,9 @@ fn messages(body: &Object) -> Result<Vec<SeenMessage>, Violation> {
         let content = list_of_blocks(fields, &place)?;
         match role {
             Role::User => messages.extend(blocks::user(&content, &place)?),
-            _ => messages.push(blocks::assistant(&content, &place)?),
+            Role::System | Role::Assistant | Role::Tool => {
+                messages.push(blocks::assistant(&content, &place)?)
+            }
         }
     }
     Ok(messages)

@@ -35,6 +35,14 @@ fn smallest(protocol: Protocol, streamed: &str) -> Smallest {
             head: "x-api-key: k-1\r\nanthropic-version: 2023-06-01\r\n",
             body: json!({ "model": "m", "max_tokens": 9, "stream": stream, "messages": messages }),
         },
+        Protocol::Gemini => Smallest {
+            path: match stream {
+                true => "/v1beta/models/m:streamGenerateContent?alt=sse",
+                false => "/v1beta/models/m:generateContent",
+            },
+            head: "x-goog-api-key: k-1\r\n",
+            body: json!({ "contents": [{ "role": "user", "parts": [{ "text": "hi" }] }] }),
+        },
     }
 }
 
@@ -64,6 +72,10 @@ fn told(protocol: Protocol, trouble: &str) -> (u16, &'static str) {
         (Protocol::Anthropic, "rate") => (429, "\"type\":\"rate_limit_error\""),
         (Protocol::Anthropic, "broken") => (500, "\"type\":\"api_error\""),
         (Protocol::Anthropic, _) => (529, "\"type\":\"overloaded_error\""),
+        (Protocol::Gemini, "key") => (400, "\"reason\":\"API_KEY_INVALID\""),
+        (Protocol::Gemini, "rate") => (429, "\"retryDelay\":\"2."),
+        (Protocol::Gemini, "broken") => (500, "\"status\":\"INTERNAL\""),
+        (Protocol::Gemini, _) => (503, "\"status\":\"UNAVAILABLE\""),
     }
 }
 
@@ -82,7 +94,8 @@ fn a_trouble_is_told_in_the_providers_own_way() {
             assert_eq!(response.status, code, "{protocol:?} {name}");
             assert!(response.body.contains(words), "{}", response.body);
             assert!(response.head.contains("content-type: application/json"));
-            let says_when = *name == "rate";
+            // Gemini says when to come back in its body alone.
+            let says_when = *name == "rate" && protocol != Protocol::Gemini;
             assert_eq!(response.head.contains("retry-after: 2\r\n"), says_when, "{protocol:?} {name}");
         }
     }
@@ -188,7 +201,7 @@ fn another_key_than_the_scripts_ask_for_is_a_violation() {
     for protocol in Protocol::ALL {
         let server = ScriptedServer::start(Scripts::default().key("k-2"));
         assert_eq!(ask(&server, protocol, "whole").status, told(protocol, "key").0);
-        assert_eq!(server.log().violations()[0].rule, Rule::Key);
+        assert_eq!(server.log().violations()[0].rule, Rule::WrongKey);
     }
 }
 

@@ -6,6 +6,7 @@ mod client;
 mod faults;
 mod formats;
 mod gates;
+mod gemini;
 mod responses;
 mod speech;
 mod strict;

@@ -128,11 +128,16 @@ fn headers_are_checked() {
     let server = ScriptedServer::start(Scripts::default().key("right"));
     let body = plain(json!([user("hi")]));
     let head = |lines: &str| format!("{lines}connection: close\r\n");
-    for lines in ["anthropic-version: 2023-06-01\r\n", "authorization: Bearer right\r\n", HEAD] {
+    let cases = [
+        ("anthropic-version: 2023-06-01\r\n", Rule::NoKey),
+        ("authorization: Bearer right\r\n", Rule::NoKey),
+        ("x-api-key: wrong\r\n", Rule::WrongKey),
+    ];
+    for (lines, rule) in cases {
         let response = ask_with(&server, &body, &head(lines));
         assert_eq!(response.status, 401);
         assert_eq!(response.json()["error"]["type"], "authentication_error");
-        assert_eq!(server.log().violations().last().unwrap().rule, Rule::Key);
+        assert_eq!(server.log().violations().last().unwrap().rule, rule);
     }
     let no_version = ask_with(&server, &body, &head("x-api-key: right\r\n"));
     assert_eq!(no_version.status, 400);

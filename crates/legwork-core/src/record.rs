@@ -30,6 +30,18 @@ pub struct OwnerRecord {
     pub process: Process,
 }
 
+impl OwnerRecord {
+    /// How this process signs a claim: its id first, then what a person recognises it by.
+    pub fn claimant(&self) -> String {
+        format!("{} (pid {})", self.id, self.process.pid)
+    }
+
+    /// The id in such a signature.
+    pub fn id_of_claimant(claimant: &str) -> OwnerId {
+        OwnerId::from_stored(claimant.split_whitespace().next().unwrap_or_default())
+    }
+}
+
 /// The group of a command that a child started. It is stored before the command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessGroup {

@@ -160,7 +160,7 @@ impl Delegator for Handle {
             let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
             let wiring = &self.wiring;
-            let claimant = format!("{} (pid {})", wiring.owner.id, wiring.owner.process.pid);
+            let claimant = wiring.owner.claimant();
             let new_claim = || ClaimId::from_bits((wiring.bits)());
             let now = wiring.clock.now().wall;
             courier::collect(wiring.store.as_ref(), &delegation, &claimant, now, new_claim).await

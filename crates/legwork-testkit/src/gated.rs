@@ -215,6 +215,10 @@ impl Facts for GatedStore {
         self.inner.settle_request(request, owner, at)
     }
 
+    fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
+        self.inner.owner(id)
+    }
+
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
         self.inner.owners_of_open()
     }

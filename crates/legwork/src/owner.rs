@@ -79,6 +79,11 @@ pub async fn settle_the_dead<S: Store>(store: &S, owner: &Owner, quiet: bool) ->
             recovered.unstarted
         );
     }
+    for (delegation, refusal) in recovered.refused {
+        eprintln!(
+            "note: {delegation}, of a process that died, could not be settled and was left alone: {refusal}"
+        );
+    }
     for unclear in recovered.unclear {
         eprintln!(
             "note: whether process {} still lives cannot be told; its work was left alone",

@@ -130,6 +130,12 @@ pub struct StateFolder {
 }
 
 impl StateFolder {
+    /// The state folder that is `root`.
+    #[cfg(test)]
+    pub fn at(root: &Path) -> StateFolder {
+        StateFolder { root: root.to_owned() }
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root

@@ -102,6 +102,9 @@ pub trait Facts: Send + Sync {
         at: Timestamp,
     ) -> Pending<'_, Result<(), StoreError>>;
 
+    /// One process that entered, also long after it ended.
+    fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>>;
+
     /// The owners of delegations that have not settled.
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>>;
 

@@ -123,6 +123,11 @@ impl Facts for SqliteStore {
         Box::pin(self.write(move |connection| requests::settle(connection, &request, &owner, at)))
     }
 
+    fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
+        let id = id.clone();
+        Box::pin(self.read(move |connection| owners::find(connection, &id)))
+    }
+
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
         Box::pin(self.read(owners::of_open))
     }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use legwork_core::ids::{DelegationId, Epoch, OwnerId};
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::time::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 /// Records a process. Entering again is harmless.
 pub(crate) fn enter(connection: &Connection, owner: &OwnerRecord, at: Timestamp) -> Result<(), Failure> {
@@ -23,6 +23,13 @@ pub(crate) fn enter(connection: &Connection, owner: &OwnerRecord, at: Timestamp)
         at.0,
     ))?;
     Ok(())
+}
+
+/// One process that entered.
+pub(crate) fn find(connection: &Connection, id: &OwnerId) -> Result<Option<OwnerRecord>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, boot_id, pid, start_ticks FROM owners WHERE id = ?1")?;
+    Ok(statement.query_row((id.as_str(),), |row| record(row, 0)).optional()?)
 }
 
 /// The processes that own a delegation with a child that has not settled.

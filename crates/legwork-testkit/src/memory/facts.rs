@@ -147,6 +147,11 @@ impl Facts for MemoryStore {
         })
     }
 
+    fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
+        let id = id.clone();
+        self.now(move |state| Ok(state.owners.values().find(|owner| owner.id == id).cloned()))
+    }
+
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
         self.now(|state| {
             let open = |owner: &OwnerId| {

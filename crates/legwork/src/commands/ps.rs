@@ -5,7 +5,6 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
-use legwork_core::child::ChildState;
 use legwork_core::ids::OwnerId;
 use legwork_core::ports::{Facts, Filter, Liveness, Processes};
 use legwork_core::record::{ChildRecord, DelegationRecord};
@@ -73,12 +72,12 @@ impl Listing {
     }
 
     fn is_dead(&self, record: &DelegationRecord) -> bool {
-        self.owners.get(&record.owner.id) == Some(&Liveness::Dead)
+        !record.is_settled() && self.owners.get(&record.owner.id) == Some(&Liveness::Dead)
     }
 
     /// Looking settles nothing, but says that somebody should.
     fn tell_of_the_dead(&self, quiet: bool) {
-        let dead = self.records.iter().filter(|record| !record.is_settled() && self.is_dead(record)).count();
+        let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
         if dead > 0 && !quiet {
             eprintln!(
                 "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
@@ -87,10 +86,10 @@ impl Listing {
     }
 
     fn state_of(&self, record: &DelegationRecord, child: &ChildRecord) -> String {
-        match child.state {
-            ChildState::Settled(outcome) => outcome.status().as_str().to_owned(),
-            _ if self.is_dead(record) => "orphaned".to_owned(),
-            state => state.as_str().to_owned(),
+        match child.outcome() {
+            Some(outcome) => outcome.status().as_str().to_owned(),
+            None if self.is_dead(record) => "orphaned".to_owned(),
+            None => child.state.as_str().to_owned(),
         }
     }
 

@@ -2,9 +2,9 @@
 //! that nobody can take any more are delivered by being printed.
 
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::ClaimId;
+use legwork_core::ids::{ClaimId, UnitId};
 use legwork_core::ports::{Conversations, Facts};
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{DelegationRecord, DeliveryRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
 
 use crate::args::ResultsArgs;
@@ -28,7 +28,7 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let owner = owner::enter(store.as_ref()).await?;
     owner::settle_the_dead(store.as_ref(), &owner, invocation.common.quiet).await?;
     let (record, wanted) = afresh(store.as_ref(), target, &args.id).await?;
-    let claims = claim_unowned(store.as_ref(), &record, &owner).await?;
+    let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;
     let printed = print(invocation, &Outcomes::of(&record, wanted));
     match &printed {
         Ok(_) => store.acknowledge(claims, owner.now()).await?,
@@ -59,10 +59,11 @@ async fn afresh(
     Ok((record.ok_or_else(|| lookup::unknown(typed))?, wanted))
 }
 
-/// Claims the units that no conversation can take: those of a shell whose process is gone.
+/// Claims the units that no conversation can take, those of a shell whose process is gone, if they are printed whole.
 async fn claim_unowned(
     store: &SqliteStore,
     record: &DelegationRecord,
+    wanted: &[usize],
     owner: &Owner,
 ) -> Result<Vec<ClaimId>, CliError> {
     let session = store.session(&record.accepted.lineage.session).await?;
@@ -72,21 +73,38 @@ async fn claim_unowned(
     }
     let mut claims = Vec::new();
     for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-        match &delivery.state {
-            // Whoever held it died before it was written out.
-            DeliveryState::Claimed { claim, .. } => {
-                let reason = "the process that took the results died before it had written them out";
-                store.release(vec![claim.clone()], owner.now(), reason).await?;
-            }
-            DeliveryState::Parked(_) => {
-                store.unpark(&unit.id, owner.now()).await?;
-            }
-            DeliveryState::Ready { .. } => {}
-            DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => continue,
+        let whole = unit.task_indexes.iter().all(|task| wanted.contains(task));
+        if whole && make_ready(store, &unit.id, delivery, owner).await? {
+            let claimant = owner.record.claimant();
+            claims.extend(store.claim(&unit.id, owner.new_claim(), &claimant, owner.now()).await?);
         }
-        claims.extend(store.claim(&unit.id, owner.new_claim(), "legwork results", owner.now()).await?);
     }
     Ok(claims)
+}
+
+/// Whether the unit can be claimed, after what stood in the way and is gone was taken away.
+async fn make_ready(
+    store: &SqliteStore,
+    unit: &UnitId,
+    delivery: &DeliveryRecord,
+    owner: &Owner,
+) -> Result<bool, CliError> {
+    match &delivery.state {
+        DeliveryState::Ready { .. } => Ok(true),
+        DeliveryState::Parked(_) => Ok(store.unpark(unit, owner.now()).await?),
+        DeliveryState::Claimed { claim, .. } => {
+            let claimant = delivery.ledger.last().and_then(|line| line.claimant.as_deref());
+            let taker = OwnerRecord::id_of_claimant(claimant.unwrap_or_default());
+            let taker = store.owner(&taker).await?;
+            if taker.is_none_or(|taker| owner.lives_elsewhere(&taker)) {
+                return Ok(false);
+            }
+            let reason = "the process that took the results died before it had written them out";
+            store.release(vec![claim.clone()], owner.now(), reason).await?;
+            Ok(true)
+        }
+        DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => Ok(false),
+    }
 }
 
 fn print(invocation: &Invocation, outcomes: &Outcomes<'_>) -> Result<Exit, CliError> {

@@ -120,6 +120,9 @@ impl Facts for Ledger {
     ) -> Pending<'_, Result<(), StoreError>> {
         closed()
     }
+    fn owner(&self, _: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
+        closed()
+    }
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
         closed()
     }

@@ -73,10 +73,12 @@ pub async fn taking_over_moves_open_delegations_only(place: &dyn Place) {
 pub async fn owners_of_open_work_are_listed(place: &dyn Place) {
     let store = place.open();
     assert_eq!(store.owners_of_open().await, Ok(vec![]));
+    assert_eq!(store.owner(&sample::owner(9).id).await, Ok(None));
     let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
     store.enter(sample::owner(2), Timestamp(2)).await.expect("a process without work enters");
     store.enter(sample::owner(1), Timestamp(3)).await.expect("entering twice is harmless");
     assert_eq!(store.owners_of_open().await, Ok(vec![sample::owner(1)]));
+    assert_eq!(store.owner(&sample::owner(1).id).await, Ok(Some(sample::owner(1))));
     owned.finish().await;
     assert_eq!(store.owners_of_open().await, Ok(vec![]));
 }

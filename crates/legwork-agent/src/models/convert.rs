@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// The name of a tool that a model called without naming one.
 const NAMELESS: &str = "unnamed";
+/// The longest name of a tool that all providers take.
+const TOOL_NAME_CHARS_MAX: usize = 64;
 
 /// The conversation as the library wants it for the model that is asked. Neighbouring messages in the user's role
 /// become one with separate parts; messages that say nothing are left out; reasoning goes back only to the model that
@@ -162,8 +164,11 @@ fn arguments(call: &ToolCall) -> Value {
     }
 }
 
+/// A name that every provider takes back. A model may have made up anything; what it wrote stays in the journal.
 fn tool_name(name: &str) -> rig::ToolName {
-    let name = if name.is_empty() { NAMELESS } else { name };
+    let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let name: String = name.chars().take(TOOL_NAME_CHARS_MAX).map(legal).collect();
+    let name = if name.is_empty() { NAMELESS } else { &name };
     rig::ToolName::new(name).expect("the name is not empty: it was replaced")
 }
 

@@ -113,6 +113,25 @@ fn k23_malformed_arguments_go_back_as_a_valid_object() {
 }
 
 #[test]
+fn k23_a_name_that_a_model_made_up_goes_back_in_legal_letters() {
+    for (made_up, legal) in [
+        ("send mail", "send_mail".to_owned()),
+        ("\u{1b}[2J", "__2J".to_owned()),
+        ("日本", "__".to_owned()),
+        ("", NAMELESS.to_owned()),
+        (&"x".repeat(500), "x".repeat(64)),
+    ] {
+        let call = ToolCall { id: "c".into(), name: made_up.into(), arguments: json!({}), malformed: None };
+        let sent = wire(vec![
+            text(Author::User, "go"),
+            assistant(vec![Part::Call(call)]),
+            result("c", "no such tool"),
+        ]);
+        assert_eq!(sent[1]["tool_calls"][0]["function"]["name"], json!(legal), "{sent}");
+    }
+}
+
+#[test]
 fn messages_that_say_nothing_are_left_out() {
     let sent = wire(vec![
         text(Author::User, "go"),

@@ -1,9 +1,9 @@
 //! `legwork stop`: ends work, with everything below it, in whichever process it runs. The request is a row of the store;
 //! the verb waits a bounded time for the ends.
 
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Facts, Filter};
@@ -133,20 +133,69 @@ fn request(owner: &Owner, scope: Scope) -> Request {
     }
 }
 
-/// Waits until every child has settled or the time is over, and says which have and which have not.
-async fn wait(store: &SqliteStore, aims: &[Aim]) -> Result<(Vec<ChildId>, Vec<ChildId>), CliError> {
-    let until = Instant::now() + WAIT_MAX;
-    loop {
-        let (mut settled, mut open) = (Vec::new(), Vec::new());
+/// The children that a stop reaches, in the order in which they were found.
+struct Reached(Vec<(DelegationId, ChildId)>);
+
+impl Reached {
+    /// Those that it is aimed at, each once.
+    fn aimed(aims: &[Aim]) -> Reached {
+        let mut reached = Reached(Vec::new());
         for aim in aims {
-            let record = store.delegation(&aim.delegation).await?;
-            for child in record.iter().flat_map(|record| &record.children) {
-                if aim.children.contains(&child.id) {
-                    let ended = matches!(child.state, ChildState::Settled(_));
-                    if ended { settled.push(child.id.clone()) } else { open.push(child.id.clone()) }
-                }
+            aim.children.iter().for_each(|child| reached.add(&aim.delegation, child));
+        }
+        reached
+    }
+
+    fn add(&mut self, delegation: &DelegationId, child: &ChildId) {
+        if !self.holds(child) {
+            self.0.push((delegation.clone(), child.clone()));
+        }
+    }
+
+    fn holds(&self, child: &ChildId) -> bool {
+        self.0.iter().any(|(_, known)| known == child)
+    }
+
+    /// Adds what runs below them.
+    async fn grow(&mut self, store: &SqliteStore) -> Result<(), CliError> {
+        let mut open = store.delegations(Filter::Open).await?;
+        loop {
+            let below = |record: &mut DelegationRecord| {
+                record.accepted.lineage.parent.as_ref().is_some_and(|parent| self.holds(parent))
+            };
+            let found: Vec<DelegationRecord> = open.extract_if(.., below).collect();
+            if found.is_empty() {
+                return Ok(());
+            }
+            for record in found {
+                let running = record.children.iter().filter(|child| child.outcome().is_none());
+                running.for_each(|child| self.add(&record.accepted.delegation, &child.id));
             }
         }
+    }
+
+    /// Which of them have settled and which have not.
+    async fn sorted(&self, store: &SqliteStore) -> Result<(Vec<ChildId>, Vec<ChildId>), CliError> {
+        let mut ended = HashSet::new();
+        let delegations: BTreeSet<&DelegationId> = self.0.iter().map(|(delegation, _)| delegation).collect();
+        for delegation in delegations {
+            let record = store.delegation(delegation).await?;
+            let children = record.into_iter().flat_map(|record| record.children);
+            ended.extend(children.filter(|child| child.outcome().is_some()).map(|child| child.id));
+        }
+        let all = self.0.iter().map(|(_, child)| child.clone());
+        Ok(all.partition(|child| ended.contains(child)))
+    }
+}
+
+/// Waits until everything that the stop reaches has settled or the time is over, and says what has and what has not.
+async fn wait(store: &SqliteStore, aims: &[Aim]) -> Result<(Vec<ChildId>, Vec<ChildId>), CliError> {
+    let until = Instant::now() + WAIT_MAX;
+    let mut reached = Reached::aimed(aims);
+    loop {
+        // A child that was being born when it was looked for is found the next time.
+        reached.grow(store).await?;
+        let (settled, open) = reached.sorted(store).await?;
         if open.is_empty() || Instant::now() >= until {
             return Ok((settled, open));
         }

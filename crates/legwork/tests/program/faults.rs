@@ -140,6 +140,29 @@ fn k23_wrong_calls_are_answered_with_an_error_that_the_model_can_act_on() {
 }
 
 #[test]
+fn k23_a_name_that_a_model_made_up_does_not_end_its_work() {
+    let long = "n".repeat(300);
+    let names = ["send mail", "read.file", "日本", &long, "functions/read_file"];
+    let scripts = names.iter().enumerate().fold(Scripts::default(), |scripts, (index, name)| {
+        let name = (*name).to_owned();
+        let script = Script::from_fn(move |talk| match talk.step() {
+            0 => call(name.clone(), json!({"path": "x"})),
+            _ => echo(talk),
+        });
+        scripts.agent(format!("name {index}"), script)
+    });
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let ended = delegate(&home, &["name 0", "name 1", "name 2", "name 3", "name 4"]);
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(
+        ended.results().iter().all(|entry| field(entry, "summary").contains("there is no tool")),
+        "{ended}"
+    );
+    assert!(server.log().violations().is_empty(), "{}", server.log().summary());
+}
+
+#[test]
 fn entry_05_a_task_at_its_step_limit_is_marked_as_cut_short() {
     let scripts = Scripts::default().agent(
         "endless",

@@ -1,6 +1,7 @@
 //! The built program from end to end, against the scripted model server on loopback: what people and other programs may
 //! rely on, with every fault and every kill that the scripts can bring about.
 
+mod commands;
 mod delegate;
 mod faults;
 mod harness;
@@ -14,4 +15,5 @@ mod shapes;
 mod state_trouble;
 mod stop;
 mod terminal_view;
+mod texts;
 mod wrong_input;

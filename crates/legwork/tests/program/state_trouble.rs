@@ -99,6 +99,31 @@ fn a_damaged_database_is_told_and_kept() {
     }
 }
 
+#[test]
+fn a_database_with_a_hole_in_it_is_told_by_who_falls_into_it() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    for _ in 0..3 {
+        assert_eq!(delegate(&home).run().code, 0);
+    }
+    let connection = Connection::open(home.database()).expect("it opens");
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
+        .expect("everything is in the file");
+    drop(connection);
+    let mut content = fs::read(home.database()).expect("it is there");
+    let pages = content.len() / 4096;
+    content[4096..pages * 4096].fill(0x5a);
+    fs::write(home.database(), content).expect("it is written");
+    for verb in [&["delegate", "--goal", "any"][..], &["ps", "--all"], &["results", "deleg_1"]] {
+        let ended = home.legwork(&[verb, &["--json"]].concat()).run();
+        ended.assert_refused(3, "state", &["damaged", &home.database().display().to_string()]);
+    }
+    let doctor = home.legwork(&["doctor", "--offline"]).run();
+    assert_eq!(doctor.code, 1, "{doctor}");
+    assert!(doctor.stdout.contains("✗ store"), "{doctor}");
+}
+
 /// A disk with so many bytes left: the shell counts in blocks of 1024, and a program that ignores the signal sees an error.
 fn on_a_disk_of(order: Order<'_>, bytes: u64) -> Order<'_> {
     order.after(&format!("trap '' XFSZ; ulimit -S -f {}", bytes / 1024))

@@ -1,7 +1,7 @@
 //! `legwork stop` from another terminal: it reaches what it names and everything below, in whichever process that runs, and
 //! nothing else.
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Running, tasks_toml};
@@ -102,6 +102,47 @@ fn a_stop_by_session_reaches_what_that_session_started() {
         "not_found",
         &["not a session"],
     );
+}
+
+#[test]
+fn k12_a_stop_in_the_middle_of_a_tree_reaches_what_is_below_and_nothing_above() {
+    let nested = |goal: &'static str| {
+        Script::from_fn(move |talk| match talk.step() {
+            0 => call("delegate_task", json!({"goal": goal})),
+            _ => say(format!("heard: {}", talk.last_text())),
+        })
+    };
+    let scripts = scripts()
+        .agent("the prompt", nested("middle work to be done"))
+        .agent("middle work", nested("tool work to be done"));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "the prompt", "--json"]).set("max_spawn_depth", 2).start();
+    home.wait_for_processes("sleep 998", 3);
+    let (middle, leaf) = ends_of_the_tree(&home);
+    let stopped = stop(&home, &[&middle]);
+    assert_eq!(stopped, json!({"stopped": [middle, leaf], "pending": []}), "all that was below is listed");
+    let ended = running.wait();
+    home.assert_nothing_runs();
+    assert_eq!(ended.code, 1, "{ended}");
+    assert!(ended.json()["answer"].as_str().is_some_and(|text| text.contains("interrupted")), "{ended}");
+    let leaf = home.legwork(&["show", &leaf, "--json"]).run().json();
+    assert_eq!(leaf["outcome"]["status"], json!("interrupted"), "{leaf}");
+    assert!(leaf["outcome"]["error"].as_str().is_some_and(|text| text.contains("parent")), "{leaf}");
+    assert!(home.ps().is_empty());
+}
+
+/// The child of the session and the child of that child.
+fn ends_of_the_tree(home: &Home) -> (String, String) {
+    let mut ids = ["middle work to be done", "tool work to be done"].map(|goal| {
+        let list = home.ps();
+        let children = list
+            .iter()
+            .flat_map(|delegation| delegation["units"][0]["children"].as_array().expect("children"));
+        let mut found = children.filter(|child| child["goal"] == goal);
+        found.next().expect("it runs")["subagent_id"].as_str().expect("an id").to_owned()
+    });
+    (std::mem::take(&mut ids[0]), std::mem::take(&mut ids[1]))
 }
 
 #[test]

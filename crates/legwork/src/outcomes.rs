@@ -1,7 +1,6 @@
 //! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
 
 use legwork_core::completion::{BatchResult, Entry};
-use legwork_core::outcome::WireStatus;
 use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
 
@@ -82,7 +81,7 @@ impl<'a> Outcomes<'a> {
         let cut = if entry.truncated { ", cut short by the step limit" } else { "" };
         let head = format!(
             "{} {number}/{of}  {}  ({}{cut}, {took}, {} tokens)",
-            icon(entry),
+            wording::icon(entry.status, entry.truncated),
             wording::one_line(goal, 70),
             entry.status.as_str(),
             wording::count(entry.tokens.input + entry.tokens.output),
@@ -99,7 +98,7 @@ impl<'a> Outcomes<'a> {
     }
 
     fn closing_line(&self) -> String {
-        let whole = self.batch.results.iter().filter(|entry| icon(entry) == "✓").count();
+        let whole = self.batch.results.iter().filter(|entry| entry.is_whole()).count();
         let total = Duration::from_secs_f64(self.batch.total_duration_seconds.max(0.0));
         format!(
             "{}: {whole} of {} completed in {}",
@@ -107,20 +106,6 @@ impl<'a> Outcomes<'a> {
             self.wanted.len(),
             wording::duration(total)
         )
-    }
-}
-
-fn icon(entry: &Entry) -> &'static str {
-    match entry.status {
-        WireStatus::Completed if entry.truncated => "⚠",
-        WireStatus::Completed => "✓",
-        WireStatus::BudgetExhausted
-        | WireStatus::Error
-        | WireStatus::Failed
-        | WireStatus::Interrupted
-        | WireStatus::Stalled
-        | WireStatus::Timeout
-        | WireStatus::Unknown => "✗",
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use legwork_core::outcome::WireStatus;
 use legwork_core::report::Cost;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -16,6 +17,24 @@ pub fn duration(duration: Duration) -> String {
         (0, minutes, 0) => format!("{minutes}m"),
         (0, minutes, rest) => format!("{minutes}m{rest}s"),
         (hours, minutes, _) => format!("{hours}h{}m", minutes % 60),
+    }
+}
+
+/// The mark of a result: whole, cut short, or not what was asked for (PROG-5, EVT-11).
+pub fn icon(status: WireStatus, truncated: bool) -> &'static str {
+    match (status, truncated) {
+        (WireStatus::Completed, false) => "✓",
+        (WireStatus::Completed, true) => "⚠",
+        (
+            WireStatus::BudgetExhausted
+            | WireStatus::Error
+            | WireStatus::Failed
+            | WireStatus::Interrupted
+            | WireStatus::Stalled
+            | WireStatus::Timeout
+            | WireStatus::Unknown,
+            _,
+        ) => "✗",
     }
 }
 

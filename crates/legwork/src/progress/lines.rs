@@ -1,6 +1,6 @@
 //! The lines of progress as text (PROG-4 to PROG-7).
 
-use legwork_core::outcome::{Outcome, WireStatus};
+use legwork_core::outcome::Outcome;
 
 use super::screen::Ended;
 use crate::wording;
@@ -20,7 +20,7 @@ pub fn ended(ended: &Ended<'_>) -> String {
     let reason = reason.map(|reason| format!(" — {reason}")).unwrap_or_default();
     format!(
         "{} {}/{}  {}  ({}){reason}",
-        icon(ended.outcome),
+        wording::icon(ended.outcome.status(), ended.outcome.is_truncated()),
         ended.task_index + 1,
         ended.of,
         wording::one_line(ended.goal, GOAL_WIDTH),
@@ -35,20 +35,6 @@ fn mark(outcome: Outcome) -> Option<String> {
         Some("cut short by the step limit".to_owned())
     } else {
         Some(outcome.status().as_str().to_owned())
-    }
-}
-
-fn icon(outcome: Outcome) -> &'static str {
-    match outcome.status() {
-        WireStatus::Completed if outcome.is_truncated() => "⚠",
-        WireStatus::Completed => "✓",
-        WireStatus::BudgetExhausted
-        | WireStatus::Error
-        | WireStatus::Failed
-        | WireStatus::Interrupted
-        | WireStatus::Stalled
-        | WireStatus::Timeout
-        | WireStatus::Unknown => "✗",
     }
 }
 

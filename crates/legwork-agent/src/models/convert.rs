@@ -214,13 +214,14 @@ pub(super) fn message(blocks: Vec<rig::AssistantContent>, thinker: &Thinker, ids
     Message { author: Author::Assistant, parts }
 }
 
-/// A call of ours, and the provider's own form of it. Malformed arguments go back in our form, as a legal object, and
-/// never as the provider's item, which would repeat them as they are.
+/// A call of ours, and the provider's own form of it, which goes back unchanged or not at all: malformed arguments go
+/// back as a legal object, and a call whose id had to be replaced under its new one.
 fn call_part(call: rig::ToolCall, ids: &mut CallIds) -> (ToolCall, Option<Value>) {
-    let provider = call.id.provider().map(|id| id.as_str());
-    let id = ids.next(provider, random);
+    let theirs = call.id.provider().map(|id| id.as_str());
+    let id = ids.next(theirs, random);
+    let unchanged = theirs.is_none_or(|theirs| theirs == id);
     let rig::ToolFunction { name, arguments, invalid_arguments: malformed } = call.function;
-    let item = call.native.map(|native| native.item).filter(|_| malformed.is_none());
+    let item = call.native.map(|native| native.item).filter(|_| unchanged && malformed.is_none());
     let arguments = if malformed.is_some() { Value::Null } else { Value::Object(arguments) };
     (ToolCall { id, name: name.into(), arguments, malformed }, item)
 }

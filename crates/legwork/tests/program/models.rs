@@ -14,6 +14,7 @@ fn every_protocol_can_be_named_and_is_spoken() {
         ("chat_completions", Protocol::OpenAiChat),
         ("responses", Protocol::OpenAiResponses),
         ("anthropic_messages", Protocol::Anthropic),
+        ("gemini", Protocol::Gemini),
     ];
     for (mode, protocol) in modes {
         let server = ScriptedServer::start(Scripts::default());

@@ -79,7 +79,7 @@ impl Protocol {
     pub(in crate::models) fn is_last(self, data: &str) -> bool {
         match self {
             Protocol::ChatCompletions => data.trim() == DONE,
-            Protocol::Responses => kind_of(data).is_some_and(|kind| kind == "response.completed"),
+            Protocol::Responses => says_completed(data),
             Protocol::AnthropicMessages => has_stop_reason(data),
             // Its replies end with their body.
             Protocol::Gemini => false,
@@ -105,18 +105,17 @@ fn push_model(address: &mut Url, model: &str) {
     }
 }
 
-/// The type of an event, for events so short that reading them twice costs nothing.
-fn kind_of(data: &str) -> Option<String> {
+// The texts that are looked for first spare most events a second reading; a text may speak of them too, so they prove
+// nothing.
+
+fn says_completed(data: &str) -> bool {
     #[derive(Deserialize)]
     struct Event {
         #[serde(rename = "type")]
         kind: String,
     }
-    // The event itself is large; every other one is told apart without reading it.
-    if !data.contains("response.completed") {
-        return None;
-    }
-    serde_json::from_str::<Event>(data).ok().map(|event| event.kind)
+    let read = || serde_json::from_str::<Event>(data).ok();
+    data.contains("response.completed") && read().is_some_and(|event| event.kind == "response.completed")
 }
 
 fn has_stop_reason(data: &str) -> bool {

@@ -1,8 +1,19 @@
 //! The scripted model server: a model provider on loopback that says exactly what a test wrote down.
 //!
-//! It owns the wire (HTTP/1.1, server-sent events), the choice of what to say, the faults, the gates, the log of
-//! requests and the strict check of every request. It does not judge answers, it runs no tools and it never
+//! It owns the wire (HTTP/1.1, server-sent events, lines of JSON), the choice of what to say, the faults, the gates, the
+//! log of requests and the strict check of every request. It does not judge answers, it runs no tools and it never
 //! listens beyond `127.0.0.1`.
+//!
+//! One server speaks all five wire formats ([`Protocol`]) with the same scripts, each at its own paths and in its
+//! provider's own way: errors, headers, keys, and what a client must send back. Where a provider cannot say what a
+//! script says, the server does what that provider would do:
+//!
+//! - Reasoning goes out only as far as the request asks for it: Responses show a summary for `reasoning.summary` and
+//!   seal it for `include`, Gemini shows thoughts for `includeThoughts`; Anthropic and Ollama think unless told not to.
+//! - Calls come in pieces from OpenAI and Anthropic, whole from Gemini and Ollama. Malformed arguments reach the client
+//!   from the former; Gemini ends with `MALFORMED_FUNCTION_CALL`, and Ollama with an error.
+//! - Gemini answers an unknown key with 400 and says in the body alone when to come back; the others say 401 and
+//!   `Retry-After`.
 //!
 //! A server runs on a thread of its own, so synchronous tests drive a program against it and ask it afterwards.
 //! Each agent has a script, found by a marker in the first user message of its conversation. Which step of the
@@ -27,6 +38,7 @@
 
 mod act;
 mod anthropic;
+mod catalog;
 mod chat;
 mod conversation;
 mod director;
@@ -37,6 +49,7 @@ mod gemini;
 mod http;
 mod log;
 mod memory;
+mod ollama;
 mod openai;
 mod play;
 mod protocol;

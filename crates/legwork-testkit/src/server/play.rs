@@ -200,16 +200,18 @@ struct Gathered<'a> {
 
 impl Gathered<'_> {
     fn say(&mut self, more: &str) {
-        match self.pieces.last_mut() {
-            Some(Piece::Text(text)) => text.push_str(more),
-            _ => self.pieces.push(Piece::Text(more.to_owned())),
+        if let Some(Piece::Text(text)) = self.pieces.last_mut() {
+            text.push_str(more);
+        } else {
+            self.pieces.push(Piece::Text(more.to_owned()));
         }
     }
 
     fn reason(&mut self, more: &str) {
-        match self.pieces.last_mut() {
-            Some(Piece::Reasoning(text)) => text.push_str(more),
-            _ => self.pieces.push(Piece::Reasoning(more.to_owned())),
+        if let Some(Piece::Reasoning(text)) = self.pieces.last_mut() {
+            text.push_str(more);
+        } else {
+            self.pieces.push(Piece::Reasoning(more.to_owned()));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::anthropic::Messages;
 use super::chat::Chat;
 use super::gemini::Gemini;
+use super::ollama::Ollama;
 use super::responses::Responses;
 use super::wire::Wire;
 
@@ -17,11 +18,14 @@ pub enum Protocol {
     Anthropic,
     /// `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`, as Gemini speaks it.
     Gemini,
+    /// `POST /api/chat`, as Ollama speaks it.
+    Ollama,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
+    pub const ALL: [Self; 5] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Ollama];
 
     /// The wire format that is spoken at a path without its query.
     pub(super) fn at(path: &str) -> Option<Self> {
@@ -29,6 +33,7 @@ impl Protocol {
             "/v1/chat/completions" => Some(Self::OpenAiChat),
             "/v1/responses" => Some(Self::OpenAiResponses),
             "/v1/messages" => Some(Self::Anthropic),
+            "/api/chat" => Some(Self::Ollama),
             _ => gemini_method(path).map(|_| Self::Gemini),
         }
     }
@@ -39,6 +44,7 @@ impl Protocol {
             Self::OpenAiResponses => &Responses,
             Self::Anthropic => &Messages,
             Self::Gemini => &Gemini,
+            Self::Ollama => &Ollama,
         }
     }
 
@@ -46,7 +52,7 @@ impl Protocol {
     pub(super) fn base_path(self) -> &'static str {
         match self {
             Self::OpenAiChat | Self::OpenAiResponses => "/v1",
-            Self::Anthropic | Self::Gemini => "",
+            Self::Anthropic | Self::Gemini | Self::Ollama => "",
         }
     }
 }

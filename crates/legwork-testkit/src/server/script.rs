@@ -72,6 +72,7 @@ pub struct Scripts {
     pub(super) patience: Duration,
     pub(super) key: Option<String>,
     pub(super) protocols: Vec<Protocol>,
+    pub(super) models: Vec<String>,
 }
 
 impl Default for Scripts {
@@ -84,6 +85,7 @@ impl Default for Scripts {
             patience: PATIENCE,
             key: None,
             protocols: Protocol::ALL.to_vec(),
+            models: vec!["scripted".to_owned()],
         }
     }
 }
@@ -132,7 +134,13 @@ impl Scripts {
         self
     }
 
-    /// Speaks these wire formats alone; the paths of the others are not found.
+    /// Names the models that the server lists when it is asked for them. Requests may name others.
+    pub fn models(mut self, models: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.models = models.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Speaks these wire formats alone; the paths of the others are not found, their lists of models included.
     pub fn speaks(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
         self.protocols = protocols.into_iter().collect();
         self

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
+use super::catalog::Question;
 use super::chat::Chat;
 use super::conversation::Conversation;
 use super::director::{Cue, Director};
@@ -125,10 +126,31 @@ impl Connection {
 
 impl Shared {
     fn judge(&self, request: &Request) -> Judged {
-        match self.terms.protocol(request).filter(|_| request.method == "POST") {
-            Some(protocol) => self.judge_conversation(request, protocol),
+        if let Some(protocol) = self.terms.protocol(request).filter(|_| request.method == "POST") {
+            return self.judge_conversation(request, protocol);
+        }
+        let question = Question::of(request).and_then(|question| {
+            let spoken = question.protocols().iter().find(|protocol| self.terms.speaks(**protocol));
+            spoken.map(|protocol| (question, *protocol))
+        });
+        match question {
+            Some((question, protocol)) => self.judge_question(request, question, protocol),
             None => nothing_there(request),
         }
+    }
+
+    fn judge_question(&self, request: &Request, question: Question, protocol: Protocol) -> Judged {
+        let wire = protocol.wire();
+        let mut entry = Entry { protocol: Some(protocol), key: wire.key(request), ..entry_of(request) };
+        let verdict = match self.terms.admit(entry.key.as_deref(), wire.keys()) {
+            Ok(()) => question.answer(request, &self.terms.models),
+            Err(violation) => {
+                let whole = wire.refusal(&violation);
+                entry.violation = Some(violation);
+                whole
+            }
+        };
+        Judged { entry, wire, asked: Asked::nothing(), verdict: Verdict::Send(verdict) }
     }
 
     fn judge_conversation(&self, request: &Request, protocol: Protocol) -> Judged {

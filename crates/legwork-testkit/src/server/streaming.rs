@@ -86,7 +86,9 @@ impl<'a, 'b> Streaming<'a, 'b> {
                 self.last(&events).await
             }
             End::Truncate => self.last(&[]).await,
-            _ => break_off(end).await,
+            End::Cut | End::Stall | End::Status(_) | End::Hang | End::HangUp | End::RawResponse(_) => {
+                break_off(end).await
+            }
         }
     }
 

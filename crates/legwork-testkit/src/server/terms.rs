@@ -13,6 +13,7 @@ pub(super) struct Terms {
     pub alternation: Alternation,
     key: Option<String>,
     protocols: Vec<Protocol>,
+    pub models: Vec<String>,
 }
 
 impl Terms {
@@ -21,6 +22,7 @@ impl Terms {
             alternation: scripts.alternation,
             key: scripts.key.clone(),
             protocols: scripts.protocols.clone(),
+            models: scripts.models.clone(),
         }
     }
 

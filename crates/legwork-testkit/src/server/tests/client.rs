@@ -104,6 +104,13 @@ fn request_to(path: &str, body: &Value, lines: &str) -> Vec<u8> {
     format!("{head}\r\ncontent-length: {}\r\n{lines}\r\n{body}", body.len()).into_bytes()
 }
 
+/// Gets this path, with these lines added to the head.
+pub(super) fn get(server: &ScriptedServer, path: &str, lines: &str) -> Response {
+    let mut line = Line::open(server);
+    line.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{lines}connection: close\r\n\r\n").as_bytes());
+    Response::parse(&line.read_rest())
+}
+
 /// What came back on a connection that the server closed.
 #[derive(Debug)]
 pub(super) struct Response {

@@ -35,6 +35,11 @@ fn smallest(protocol: Protocol, streamed: &str) -> Smallest {
             head: "x-api-key: k-1\r\nanthropic-version: 2023-06-01\r\n",
             body: json!({ "model": "m", "max_tokens": 9, "stream": stream, "messages": messages }),
         },
+        Protocol::Ollama => Smallest {
+            path: "/api/chat",
+            head: "authorization: Bearer k-1\r\n",
+            body: json!({ "model": "m", "stream": stream, "messages": messages }),
+        },
         Protocol::Gemini => Smallest {
             path: match stream {
                 true => "/v1beta/models/m:streamGenerateContent?alt=sse",
@@ -75,6 +80,10 @@ fn told(protocol: Protocol, trouble: &str) -> (u16, &'static str) {
         (Protocol::Gemini, "key") => (400, "\"reason\":\"API_KEY_INVALID\""),
         (Protocol::Gemini, "rate") => (429, "\"retryDelay\":\"2."),
         (Protocol::Gemini, "broken") => (500, "\"status\":\"INTERNAL\""),
+        (Protocol::Ollama, "key") => (401, "{\"error\":\"unauthorized\"}"),
+        (Protocol::Ollama, "rate") => (429, "{\"error\":\"too many requests"),
+        (Protocol::Ollama, "broken") => (500, "{\"error\":\"llama runner"),
+        (Protocol::Ollama, _) => (503, "{\"error\":\"server busy"),
         (Protocol::Gemini, _) => (503, "\"status\":\"UNAVAILABLE\""),
     }
 }

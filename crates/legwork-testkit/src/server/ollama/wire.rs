@@ -1,0 +1,63 @@
+//! The wire format of Ollama's chat, put together from its parts.
+//!
+//! What is read and written is in the files beside this one.
+
+use super::{errors, request, response};
+use crate::server::act::Finish;
+use crate::server::fault::{ProviderError, Trouble};
+use crate::server::http::Request;
+use crate::server::strict::{Returned, Rules, Violation};
+use crate::server::wire::{Asked, Encoder, Keys, Label, Piece, Whole, Wire};
+
+static RULES: Rules = Rules {
+    role: ".role",
+    call_id: ".id",
+    arguments: ".function.arguments",
+    answers: ".tool_call_id",
+    reasoning: Returned::Never,
+};
+
+/// The wire format of `POST /api/chat`.
+pub(in crate::server) struct Ollama;
+
+impl Wire for Ollama {
+    fn keys(&self) -> Keys {
+        Keys::Optional
+    }
+
+    fn key(&self, request: &Request) -> Option<String> {
+        request.bearer().map(str::to_owned)
+    }
+
+    fn read(&self, request: &Request) -> Result<Asked, Violation> {
+        request::read(request)
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Whole {
+        errors::trouble(trouble)
+    }
+
+    fn failure(&self, status: u16, error: &ProviderError) -> Whole {
+        Whole::new(status, errors::error(&error.message))
+    }
+
+    fn request_id_header(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn stream_type(&self) -> &'static str {
+        "application/x-ndjson"
+    }
+
+    fn stream(&self, label: Label) -> Box<dyn Encoder> {
+        Box::new(response::Stream::new(label))
+    }
+
+    fn whole(&self, label: &Label, pieces: &[Piece], finish: Finish) -> Whole {
+        response::whole(label, pieces, finish)
+    }
+}

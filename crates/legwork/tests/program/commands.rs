@@ -8,9 +8,13 @@ use serde_json::json;
 
 use crate::harness::{Home, tasks_toml};
 
-/// Four that stay: in the background, in a session of its own, deaf to signals, and starting itself anew.
-const LEFTOVERS: &str = "sleep 994 & setsid sleep 994 & (trap '' TERM; sleep 994) & \
-                         nohup sh -c 'while :; do sleep 993; done' >/dev/null 2>&1 & echo started";
+/// Four that stay: in the background, in a session of its own, deaf to hang-ups, and deaf to the request to end. It ends
+/// when each of them is what it is going to be.
+const LEFTOVERS: &str = "sleep 994 & a=$!; setsid sleep 994 & b=$!; nohup sleep 993 >/dev/null 2>&1 & c=$!
+(trap '' TERM; echo > deaf; sleep 994; sleep 994) &
+for pid in $a $b $c; do until [ \"$(cat /proc/$pid/comm)\" = sleep ]; do :; done; done
+until [ -e deaf ]; do :; done
+echo started";
 
 #[test]
 fn k15_what_a_command_leaves_behind_is_ended_and_named() {
@@ -25,6 +29,7 @@ fn k15_what_a_command_leaves_behind_is_ended_and_named() {
     assert_eq!(ended.code, 0, "{ended}");
     let said = ended.results()[0]["summary"].as_str().expect("text").to_owned();
     assert!(said.contains("started") && said.contains("[exit code 0]"), "{said}");
+    assert!(said.contains("4 processes that were still running were ended"), "{said}");
     assert!(said.matches("sleep 994").count() >= 2 && said.contains("sleep 993"), "they are named: {said}");
 }
 

@@ -287,7 +287,7 @@ fn k39_the_ledger_says_in_plain_words_where_a_result_is() {
     assert!(before.stdout.contains("delivery: held"), "{before}");
     killed.results();
     let after = killed.home.legwork(&["show", &killed.id]).run();
-    for part in ["delivery: delivered", "state: ready", "state: delivered", "claimant: legwork results"] {
+    for part in ["delivery: delivered", "state: ready", "state: delivered", "claimant: own_"] {
         assert!(after.stdout.contains(part), "{part:?}: {after}");
     }
 }

@@ -138,8 +138,9 @@ impl Commits {
         if let Some(again_at) = self.again_at() {
             // Deadline: a store in trouble is given time before the same facts are offered again.
             tokio::time::sleep_until(again_at).await;
-            self.begin();
         }
+        // Also when that moment passed since the last look: nobody else might look again.
+        self.begin();
         let finished = match &mut self.under_way {
             Some(commit) => commit.await,
             None => pending().await,

@@ -23,6 +23,14 @@ pub(super) fn plain(reason: FailureReason, message: impl Into<String>) -> ModelE
     ModelError { reason, message: message.into(), retryable, retry_after: None }
 }
 
+/// What a failure says about a call that the provider could not read, if that is all it says: Ollama reads the arguments
+/// of its models' calls itself.
+pub(super) fn unreadable_call(error: &ModelError) -> Option<&str> {
+    let (_, call) = error.message.split_once("error parsing tool call: ")?;
+    let raw = call.strip_prefix("raw='").and_then(|raw| raw.split_once("', err="));
+    Some(raw.map_or(call, |(raw, _)| raw))
+}
+
 /// The failure that an error object inside a reply stands for.
 pub(super) fn of_error_object(body: &Value) -> ModelError {
     let words = Words::of(body);

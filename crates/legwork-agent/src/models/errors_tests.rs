@@ -172,3 +172,12 @@ fn an_error_inside_a_stream_is_classed_by_its_name_where_it_has_no_number() {
     let refused = json!({"error": {"type": "invalid_request_error", "message": "odd"}});
     assert_eq!(reason(refused), FailureReason::BadRequest);
 }
+
+#[test]
+fn k23_an_error_that_only_speaks_of_a_call_is_told_from_others() {
+    let said = |text: &str| of_error_object(&json!({ "error": text }));
+    let read = said(r#"error parsing tool call: raw='{"path": "a', err=EOF while parsing"#);
+    assert_eq!(unreadable_call(&read), Some(r#"{"path": "a"#));
+    assert_eq!(unreadable_call(&said("error parsing tool call: odd")), Some("odd"));
+    assert_eq!(unreadable_call(&said("model runner has stopped")), None);
+}

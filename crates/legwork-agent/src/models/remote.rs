@@ -109,6 +109,20 @@ impl Route {
         Ok(ReplyPart::Done(Box::new(Reply { cost, ..reply })))
     }
 
+    /// What a reply ends with that an error ended: the error, or, where it only says that a call cannot be read, what had
+    /// been said and that call.
+    fn end(
+        &self,
+        stream: &CompletionStream,
+        mut ids: CallIds,
+        error: &ProviderError,
+    ) -> Result<ReplyPart, ModelError> {
+        let error = self.failure(error);
+        let Some(text) = errors::unreadable_call(&error) else { return Err(error) };
+        let reply = reply::with_unreadable_call(stream.partial(), text.to_owned(), &self.thinker, &mut ids);
+        Ok(ReplyPart::Done(Box::new(Reply { cost: Cost::Unknown, ..reply })))
+    }
+
     fn failure(&self, error: &ProviderError) -> ModelError {
         self.masked(errors::model_error(error))
     }
@@ -154,7 +168,7 @@ impl Call {
                             return Some(Ok(part));
                         }
                     }
-                    Some(Err(error)) => return Some(Err(self.route.failure(&error))),
+                    Some(Err(error)) => return Some(self.route.end(&stream, ids, &error)),
                     None => return Some(self.route.finish(*stream, ids).await),
                 },
                 State::Ended => return None,

@@ -24,18 +24,34 @@ pub(super) fn whole(
     ids: &mut CallIds,
 ) -> Result<Reply, ModelError> {
     let reason = response.finish_reason();
-    let malformed = malformed_call(&response, reason.as_ref());
-    if malformed.is_none() {
-        check(&response, reason.as_ref())?;
+    if let Some(text) = malformed_call(&response, reason.as_ref()) {
+        return Ok(with_unreadable_call(response, text, thinker, ids));
     }
+    check(&response, reason.as_ref())?;
+    Ok(read(response, thinker, ids))
+}
+
+/// A reply that ended with a call that the provider does not hand over. The call must not fail the reply: its writer
+/// reads what was wrong and can write another one.
+pub(super) fn with_unreadable_call(
+    response: CompletionResponse,
+    text: String,
+    thinker: &Thinker,
+    ids: &mut CallIds,
+) -> Reply {
+    let mut reply = read(response, thinker, ids);
+    reply.message.parts.push(convert::unreadable_call(text, ids));
+    reply.finish = Finish::ToolUse;
+    reply
+}
+
+fn read(response: CompletionResponse, thinker: &Thinker, ids: &mut CallIds) -> Reply {
+    let reason = response.finish_reason();
     let model = response.model().map(str::to_owned);
     let (usage, cost) = (usage(&response.usage), cost(&response.usage));
-    let mut message = convert::message(response.choice, thinker, ids);
-    if let Some(text) = malformed {
-        message.parts.push(convert::unreadable_call(text, ids));
-    }
+    let message = convert::message(response.choice, thinker, ids);
     let finish = finish(&message, reason.as_ref());
-    Ok(Reply { message, usage, cost, model, finish })
+    Reply { message, usage, cost, model, finish }
 }
 
 /// Whatever a provider says: a reply with calls waits for their results.
@@ -72,8 +88,7 @@ fn check(response: &CompletionResponse, reason: Option<&FinishReason>) -> Result
     }
 }
 
-/// What the provider says about a call that it does not hand over. The call must not fail the reply: its writer reads
-/// what was wrong and can write another one.
+/// What the provider says about a call that it does not hand over.
 fn malformed_call(response: &CompletionResponse, reason: Option<&FinishReason>) -> Option<String> {
     match reason {
         Some(FinishReason::Other(name)) if name == MALFORMED_CALL => {

@@ -1,12 +1,9 @@
 //! Which model is talked to and how: the protocols that can be named, and a server of this machine that is found by
 //! itself.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use legwork_testkit::server::{Protocol, Script, ScriptedServer, Scripts, say};
 
-use legwork_testkit::server::{Protocol, ScriptedServer, Scripts};
-
-use crate::harness::Home;
+use crate::harness::{Home, KEY};
 
 #[test]
 fn every_protocol_can_be_named_and_is_spoken() {
@@ -15,6 +12,7 @@ fn every_protocol_can_be_named_and_is_spoken() {
         ("responses", Protocol::OpenAiResponses),
         ("anthropic_messages", Protocol::Anthropic),
         ("gemini", Protocol::Gemini),
+        ("ollama", Protocol::Ollama),
     ];
     for (mode, protocol) in modes {
         let server = ScriptedServer::start(Scripts::default());
@@ -27,67 +25,45 @@ fn every_protocol_can_be_named_and_is_spoken() {
     }
 }
 
-/// A server that is like Ollama as far as one short conversation goes. It serves until the test process ends.
-fn ollama() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let address = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            // A client that leaves early is no business of this server.
-            stream.and_then(answer).ok();
-        }
-    });
-    address
-}
-
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut head, mut length) = (String::new(), 0);
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head)? == 0 {
-            return Ok(());
-        }
-    }
-    for line in head.lines() {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    reader.read_exact(&mut vec![0; length])?;
-    let (kind, body) = match head.split(' ').nth(1) {
-        Some("/api/version") => ("application/json", r#"{"version":"0.9.0"}"#),
-        Some("/api/tags") => ("application/json", r#"{"models":[{"name":"qwen3:4b"}]}"#),
-        Some("/api/chat") => (
-            "application/x-ndjson",
-            "{\"message\":{\"role\":\"assistant\",\"content\":\"found\"},\"done\":false}\n\
-             {\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n",
-        ),
-        _ => ("text/plain", ""),
-    };
-    let status = if body.is_empty() { "404 Not Found" } else { "200 OK" };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
+/// A server of this machine that speaks one protocol only.
+fn local(protocol: Protocol) -> ScriptedServer {
+    ScriptedServer::start(Scripts::default().speaks([protocol]).otherwise(Script::always(say("found"))))
 }
 
 #[test]
 fn a_server_on_this_machine_is_found_where_no_model_is_configured() {
+    let cases = [(Protocol::Ollama, "ollama/"), (Protocol::OpenAiChat, "openai-compatible/")];
+    for (protocol, provider) in cases {
+        let home = Home::without_model();
+        let server = local(protocol);
+        let order = home.legwork(&["run", "any"]);
+        let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin()).run();
+        assert_eq!((ended.code, ended.stdout.trim()), (0, "found"), "{ended}");
+        let told = format!("no model is configured: {provider}");
+        assert!(ended.stderr.contains(&told) && ended.stderr.contains(&server.origin()), "{ended}");
+        assert_eq!(server.log().entries().last().and_then(|entry| entry.protocol), Some(protocol));
+    }
+}
+
+#[test]
+fn k29_a_server_that_was_found_gets_no_key() {
     let home = Home::without_model();
-    let address = ollama();
-    let order = home.legwork(&["run", "any"]);
-    let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &address).run();
-    assert_eq!((ended.code, ended.stdout.trim()), (0, "found"), "{ended}");
-    assert!(ended.stderr.contains(&format!("ollama/qwen3:4b is used, found at {address}")), "{ended}");
+    let server = local(Protocol::Ollama);
+    let order = home.legwork(&["run", "any"]).env("LEGWORK_API_KEY", KEY).env("OPENAI_API_KEY", KEY);
+    let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin()).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let log = server.log();
+    let mut headers = log.entries().iter().flat_map(|entry| &entry.headers);
+    assert!(headers.all(|(_, value)| !value.contains(KEY)), "{}", log.summary());
 }
 
 #[test]
 fn a_server_that_was_found_never_takes_the_place_of_what_was_asked_for() {
-    let server = ScriptedServer::start(Scripts::default());
-    let address = ollama();
-    let home = Home::with(&server);
+    let asked = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&asked);
+    let server = local(Protocol::Ollama);
     let order = home.legwork(&["run", "any"]);
-    let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &address).run();
+    let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin()).run();
     assert_eq!((ended.code, ended.stdout.trim()), (0, "ok"), "{ended}");
+    assert!(server.log().entries().is_empty(), "{}", server.log().summary());
 }

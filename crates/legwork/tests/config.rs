@@ -131,9 +131,10 @@ fn cfg_order_is_default_user_project_environment_option() {
 fn old_names_of_variables_work_with_our_prefix() {
     let machine = Machine::new()
         .with_variable("LEGWORK_DELEGATION_MAX_CONCURRENT_CHILDREN", "4")
-        .with_variable("LEGWORK_DELEGATION_CHILD_TIMEOUT_SECONDS", "60");
+        .with_variable("LEGWORK_DELEGATION_CHILD_TIMEOUT_SECONDS", "0");
     assert_eq!(machine.shown("delegation.max_concurrent_children").0, 4);
-    assert_eq!(machine.shown("delegation.child_timeout_seconds").0, 60);
+    let (value, origin) = machine.shown("delegation.child_timeout_seconds");
+    assert_eq!((value, origin["kind"].as_str()), (0.into(), Some("environment")));
 }
 
 #[test]

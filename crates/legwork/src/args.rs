@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -30,13 +31,13 @@ pub struct Cli {
 #[command(next_help_heading = "Common options")]
 pub struct CommonArgs {
     /// The model to talk to
-    #[arg(long, global = true, value_name = "PROVIDER/NAME")]
+    #[arg(long, global = true, value_name = "PROVIDER/NAME", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// The address of the provider, if not its own
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub base_url: Option<String>,
     /// The protocol to speak, if not the usual one
-    #[arg(long, global = true, value_name = "MODE")]
+    #[arg(long, global = true, value_name = "MODE", value_parser = NonEmptyStringValueParser::new())]
     pub api_mode: Option<String>,
     /// Work in this folder instead of the current one
     #[arg(long, global = true, value_name = "DIR")]
@@ -148,10 +149,10 @@ pub struct DelegateArgs {
     /// A TOML or JSON file of tasks; `-` reads it from stdin
     pub file: Option<PathBuf>,
     /// One task with this goal; may be given several times
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub goal: Vec<String>,
     /// What every task without a context of its own is told besides
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub context: Option<String>,
 }
 

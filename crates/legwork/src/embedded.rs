@@ -50,9 +50,9 @@ pub fn open(invocation: &Invocation, name: &str) -> Result<Arc<dyn Model>, CliEr
     match opened {
         Ok(model) => {
             if !invocation.common.quiet {
-                eprintln!(
+                crate::stderr::tell(&format!(
                     "note: local/{NAME} is a toy that shows the machine running; do not rely on what it says"
-                );
+                ));
             }
             Ok(Arc::new(model))
         }
@@ -100,7 +100,7 @@ mod shown {
                 bar.set_position(done);
                 bar.set_message(stage);
             } else if !self.quiet && stage != self.stage {
-                eprintln!("{stage} …");
+                crate::stderr::tell(&format!("{stage} …"));
             }
             self.stage = stage;
             ControlFlow::Continue(())

@@ -7,6 +7,7 @@ use crate::failure::CliError;
 use crate::paths::{Named, Paths};
 use crate::settings::model::{Embedded, ModelChoice};
 use crate::settings::{Environment, Settings, Sources, load};
+use crate::stderr;
 
 /// One start of the program.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Invocation {
         })?;
         if !self.common.quiet {
             for warning in &settings.warnings {
-                eprintln!("warning: {warning}");
+                stderr::tell(&format!("warning: {warning}"));
             }
         }
         Ok(settings)

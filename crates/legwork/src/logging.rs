@@ -18,6 +18,8 @@ pub fn start(common: &CommonArgs) {
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_ansi(false)
+        // It would tell of a closed stderr on stderr, and panic.
+        .log_internal_errors(false)
         .without_time();
     subscriber.init();
 }

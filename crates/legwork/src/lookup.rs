@@ -5,6 +5,10 @@ use legwork_core::ports::{Facts, Found};
 use legwork_core::record::DelegationRecord;
 
 use crate::failure::{CliError, Kind};
+use crate::wording;
+
+/// How much of what was typed a message repeats.
+const TYPED_WIDTH: usize = 80;
 
 /// One thing that an id names.
 #[derive(Debug)]
@@ -54,11 +58,13 @@ pub async fn find(store: &dyn Facts, typed: &str) -> Result<Target, CliError> {
 
 /// The failure when there is nothing of that name.
 pub fn unknown(typed: &str) -> CliError {
+    let typed = wording::one_line(typed, TYPED_WIDTH);
     CliError::new(Kind::NotFound, format!("nothing in this state folder has the id {typed}"))
         .with_hint("`legwork ps --all` lists what there is; --state-dir names another folder")
 }
 
 fn ambiguous(typed: &str, found: &[Found]) -> CliError {
+    let typed = wording::one_line(typed, TYPED_WIDTH);
     let mut ids: Vec<&str> = found.iter().map(id_of).collect();
     ids.sort_unstable();
     let more = ids.len().saturating_sub(8);

@@ -1,4 +1,6 @@
 //! The program `legwork`: reads the command line and hands it to the verb.
+// The macros of the standard library panic when nobody reads any more; `stdout` and `stderr` here do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod commands;
@@ -16,8 +18,10 @@ mod retention;
 mod settings;
 mod signals;
 mod state;
+mod stderr;
 mod stdout;
 mod tasks_file;
+mod unambiguous;
 mod wire;
 mod wording;
 

@@ -18,6 +18,7 @@ use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
 use crate::settings::model::{Endpoint, ModelChoice, Provider, places_to_look};
 use crate::settings::{ApiMode, Settings};
+use crate::stderr;
 
 /// The models of one process.
 pub struct Models {
@@ -80,7 +81,7 @@ fn of_server(invocation: &Invocation, server: LocalServer) -> Result<ModelChoice
     })?;
     let choice = ModelChoice::found(provider, model, at);
     if !invocation.common.quiet {
-        eprintln!("no model is configured: {} is used, found at {base_url}", choice.reference());
+        stderr::tell(&format!("no model is configured: {} is used, found at {base_url}", choice.reference()));
     }
     Ok(choice)
 }

@@ -11,6 +11,7 @@ use legwork_engine::recovery::{RecoveryError, Rescuer, settle_dead};
 use legwork_engine::{Clock, Wiring};
 
 use crate::failure::{CliError, Kind};
+use crate::stderr;
 
 /// This process as the store knows it.
 pub struct Owner {
@@ -72,23 +73,23 @@ pub async fn settle_the_dead<S: Store>(store: &S, owner: &Owner, quiet: bool) ->
         return Ok(());
     }
     if !recovered.settled.is_empty() {
-        eprintln!(
+        stderr::tell(&format!(
             "note: {} delegation(s) of a process that died were settled: {} subagent(s) lost, {} never started",
             recovered.settled.len(),
             recovered.lost,
             recovered.unstarted
-        );
+        ));
     }
     for (delegation, refusal) in recovered.refused {
-        eprintln!(
+        stderr::tell(&format!(
             "note: {delegation}, of a process that died, could not be settled and was left alone: {refusal}"
-        );
+        ));
     }
     for unclear in recovered.unclear {
-        eprintln!(
+        stderr::tell(&format!(
             "note: whether process {} still lives cannot be told; its work was left alone",
             unclear.process.pid
-        );
+        ));
     }
     Ok(())
 }

@@ -4,15 +4,25 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::failure::{CliError, Kind};
+use crate::failure::{CliError, Exit, Kind};
 
 /// What the user or the system asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// SIGINT: stop the work.
     Interrupt,
-    /// SIGTERM, SIGHUP: end the process and leave the work resumable.
+    /// SIGTERM, SIGHUP, SIGQUIT: end the process and leave the work resumable.
     Release,
+}
+
+impl Asked {
+    /// The exit code of a program that leaves because of it.
+    pub fn exit(self) -> Exit {
+        match self {
+            Asked::Interrupt => Exit::Interrupted,
+            Asked::Release => Exit::Terminated,
+        }
+    }
 }
 
 /// Listens from its creation on.
@@ -20,6 +30,7 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    quit: Signal,
 }
 
 impl Signals {
@@ -33,6 +44,7 @@ impl Signals {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
                 hang_up: signal(SignalKind::hangup())?,
+                quit: signal(SignalKind::quit())?,
             })
         };
         all()
@@ -45,6 +57,7 @@ impl Signals {
             _ = self.interrupt.recv() => Asked::Interrupt,
             _ = self.terminate.recv() => Asked::Release,
             _ = self.hang_up.recv() => Asked::Release,
+            _ = self.quit.recv() => Asked::Release,
         }
     }
 }

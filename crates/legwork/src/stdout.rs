@@ -2,19 +2,42 @@
 //!
 //! Progress, warnings and failures are not answers; they go to stderr and are not written here.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
 
 use crate::failure::{CliError, Kind};
+use crate::signals::{Asked, Signals};
 
 /// Writes `text` and a line end, and flushes.
 ///
 /// # Errors
 /// When stdout is closed or full; the answer is then not known to have arrived.
 pub fn print(text: &str) -> Result<(), CliError> {
+    if is_closed() {
+        return Err(not_written(io::Error::other("it is closed")));
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(not_written)
+}
+
+/// Writes as [`print`] does, on a thread of its own, so that a reader who does not read keeps nobody from leaving: a signal
+/// that comes meanwhile is given back, and nothing is known of the rest then.
+///
+/// # Errors
+/// As [`print`].
+pub async fn print_attended(text: String, signals: &mut Signals) -> Result<Option<Asked>, CliError> {
+    let writing = tokio::task::spawn_blocking(move || print(&text));
+    tokio::select! {
+        written = writing => match written {
+            Ok(written) => written.map(|()| None),
+            Err(error) => Err(CliError::new(Kind::Internal, format!("BUG: writing the answer panicked: {error}"))),
+        },
+        asked = signals.next() => Ok(Some(asked)),
+    }
 }
 
 /// Writes one JSON document on one line.
@@ -23,6 +46,15 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// As [`print`].
 pub fn print_json(document: &Value) -> Result<(), CliError> {
     print(&document.to_string())
+}
+
+/// Whether this process was started without a stdout. The run-time of the language puts the null device there, for reading
+/// and writing; a shell that is told to write to it opens it for writing only.
+fn is_closed() -> bool {
+    let mode = fcntl(io::stdout(), FcntlArg::F_GETFL)
+        .map(|flags| OFlag::from_bits_truncate(flags) & OFlag::O_ACCMODE);
+    let both_ways = mode == Ok(OFlag::O_RDWR);
+    both_ways && fs::read_link("/proc/self/fd/1").is_ok_and(|path| path == Path::new("/dev/null"))
 }
 
 fn not_written(error: io::Error) -> CliError {

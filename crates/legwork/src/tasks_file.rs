@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::DelegateArgs;
 use crate::failure::{CliError, Kind};
+use crate::unambiguous::Unambiguous;
 
 /// The largest tasks file.
 const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -43,7 +44,8 @@ fn from_file(path: &Path) -> Result<(String, Value), CliError> {
         let at = error.utf8_error().valid_up_to();
         wrong(format!("{source}: byte {at} is not UTF-8; save the file as UTF-8 text"))
     })?;
-    let value = if is_json(path, &text) { parse_json(&text) } else { parse_toml(&text) };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let value = if is_json(path, text) { parse_json(text) } else { parse_toml(text) };
     value.map(|value| (source.clone(), value)).map_err(|problem| wrong(format!("{source}:{problem}")))
 }
 
@@ -74,7 +76,7 @@ fn is_json(path: &Path, text: &str) -> bool {
 }
 
 fn parse_json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| {
+    serde_json::from_str::<Unambiguous>(text).map(|read| read.0).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or(&message);
         format!("{}:{}: {message}", error.line(), error.column())
@@ -125,6 +127,12 @@ fn wrong(message: String) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn k23_a_key_that_stands_twice_is_refused_instead_of_dropping_tasks() {
+        let error = parse_json("{\"tasks\": [],\n \"tasks\": []}").expect_err("ambiguous");
+        assert!(error.starts_with("2:") && error.contains("`tasks` stands twice"), "{error}");
+    }
 
     #[test]
     fn a_syntax_error_names_line_and_column() {

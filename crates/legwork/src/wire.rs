@@ -152,6 +152,16 @@ impl Workplace {
     }
 }
 
+/// The values of variables of this process whose names speak of keys. A command does not get them, but it can look for them.
+fn secrets() -> impl Iterator<Item = String> {
+    const SIGNS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+    let named = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?.to_ascii_uppercase();
+        SIGNS.iter().any(|sign| name.contains(sign)).then_some(value)
+    });
+    named.filter_map(|value| value.into_string().ok())
+}
+
 fn transcripts(invocation: &Invocation) -> Result<FileTranscripts, CliError> {
     FileTranscripts::new(invocation.paths.state()?.live()).map_err(|error| {
         CliError::new(Kind::Internal, format!("the system refused a thread for transcripts: {error}"))
@@ -180,7 +190,7 @@ impl Tools {
         }));
         let mut tools = built_in(shells, groups);
         tools.push(delegate.clone());
-        Tools { toolbox: Arc::new(Toolbox::new(tools)), delegate }
+        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets())), delegate }
     }
 }
 

@@ -12,11 +12,16 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+/// Shorter texts are too common to be masked.
+const SECRET_MIN_BYTES: usize = 8;
+
 /// All tools that there are.
 pub struct Toolbox {
     tools: BTreeMap<String, Entry>,
     /// The specs of all tools, for callers that may use every one of them.
     all: Arc<[ToolSpec]>,
+    /// Texts that no result may carry to a model or into the store.
+    secrets: Vec<String>,
 }
 
 struct Entry {
@@ -30,7 +35,15 @@ impl Toolbox {
         let entries = tools.into_iter().map(|tool| Entry { spec: tool.spec(), tool });
         let tools: BTreeMap<String, Entry> = entries.map(|entry| (entry.spec.name.clone(), entry)).collect();
         let all = tools.values().map(|entry| entry.spec.clone()).collect();
-        Toolbox { tools, all }
+        Toolbox { tools, all, secrets: Vec::new() }
+    }
+
+    /// The same box, whose results show none of these texts: keys of this process that a command may have found out
+    /// (invariant 26). Texts under eight bytes are left alone, because they stand in everything.
+    #[must_use]
+    pub fn hiding(mut self, secrets: impl IntoIterator<Item = String>) -> Self {
+        self.secrets.extend(secrets.into_iter().filter(|secret| secret.len() >= SECRET_MIN_BYTES));
+        self
     }
 
     /// The names of all tools.
@@ -62,7 +75,13 @@ impl Toolbox {
             None => return self.refuse(&format!("there is no tool `{name}`"), rights),
         };
         let call = AssertUnwindSafe(async { entry.tool.call(invocation).await });
-        call.catch_unwind().await.unwrap_or_else(|panic| broken(name, panic.as_ref()))
+        let mut output = call.catch_unwind().await.unwrap_or_else(|panic| broken(name, panic.as_ref()));
+        for secret in &self.secrets {
+            if output.content.contains(secret.as_str()) {
+                output.content = output.content.replace(secret.as_str(), "[masked]");
+            }
+        }
+        output
     }
 
     fn refuse(&self, problem: &str, rights: &Rights) -> ToolOutput {

@@ -19,7 +19,7 @@ use crate::outcomes::Outcomes;
 use crate::progress::{Screen, follow};
 use crate::signals::{Asked, Signals};
 use crate::wire::Workplace;
-use crate::{stdout, tasks_file, wording};
+use crate::{stderr, stdout, tasks_file, wording};
 
 /// How long the last lines of progress may take once the results are there.
 const LAST_LINES: Duration = Duration::from_millis(300);
@@ -65,9 +65,15 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
     // Before anything is printed: whoever reads the results may look into the transcripts at once.
     workplace.close().await;
     let exit = match ended? {
-        Ended::Settled(joined) => deliver(invocation, &workplace, *joined).await?,
-        Ended::Unsettled(why) => show_stored(invocation, &workplace, (&ticket.delegation, &why)).await?,
-        Ended::Released => return Ok(Exit::Terminated),
+        Ended::Settled(joined) => deliver(invocation, &workplace, *joined, &mut signals).await?,
+        Ended::Unsettled(why) => {
+            stderr::tell(&format!("error: not all results could be stored: {}", wording::plain(&why)));
+            show_stored(invocation, &workplace, &ticket.delegation, &mut signals).await?
+        }
+        Ended::Released => {
+            show_stored(invocation, &workplace, &ticket.delegation, &mut signals).await?;
+            return Ok(Exit::Terminated);
+        }
         Ended::LeftAtOnce => Exit::Interrupted,
     };
     workplace.tidy_up().await;
@@ -150,48 +156,50 @@ impl Attended<'_> {
     }
 }
 
-async fn deliver(invocation: &Invocation, workplace: &Workplace, joined: Joined) -> Result<Exit, CliError> {
+async fn deliver(
+    invocation: &Invocation,
+    workplace: &Workplace,
+    joined: Joined,
+    signals: &mut Signals,
+) -> Result<Exit, CliError> {
     let outcomes = Outcomes::all(&joined.record);
     let id = &joined.record.accepted.delegation;
-    let printed = print(invocation, &outcomes);
+    let printed = stdout::print_attended(text(invocation, &outcomes), signals).await;
     let now = workplace.owner.now();
     let noted = match &printed {
-        Ok(()) => workplace.store.acknowledge(joined.claims, now).await,
-        Err(_) => workplace.store.park(joined.claims, now, ParkReason::WriteFailed).await,
+        Ok(None) => workplace.store.acknowledge(joined.claims, now).await,
+        Ok(Some(_)) | Err(_) => workplace.store.park(joined.claims, now, ParkReason::WriteFailed).await,
     };
     if let Err(error) = noted {
         // The claims come free with this process, so the results are offered again.
         tracing::warn!(%error, "whether the results arrived could not be stored; `legwork results {id}` prints them");
     }
-    let kept = |error: CliError| {
-        error.with_hint(format!("the results are kept: `legwork results {id}` prints them"))
-    };
-    printed.map_err(kept)?;
-    Ok(outcomes.exit())
+    let kept = format!("the results are kept: `legwork results {id}` prints them");
+    match printed {
+        Ok(None) => Ok(outcomes.exit()),
+        Ok(Some(asked)) => {
+            stderr::tell(&format!("note: {kept}"));
+            Ok(asked.exit())
+        }
+        Err(error) => Err(error.with_hint(kept)),
+    }
 }
 
-/// Prints what is stored of a delegation whose end could not be stored.
+/// Prints what is stored of a delegation that has not settled, and says who prints the rest.
 async fn show_stored(
     invocation: &Invocation,
     workplace: &Workplace,
-    (delegation, why): (&DelegationId, &str),
+    delegation: &DelegationId,
+    signals: &mut Signals,
 ) -> Result<Exit, CliError> {
-    eprintln!(
-        "error: not all results could be stored: {}\n  hint: `legwork results {delegation}` settles what is left and prints it",
-        wording::plain(why)
-    );
-    if let Some(record) = workplace.store.delegation(delegation).await? {
-        print(invocation, &Outcomes::all(&record))?;
-    }
-    Ok(Exit::Incomplete)
+    stderr::tell(&format!("note: `legwork results {delegation}` settles what is left and prints it"));
+    let Some(record) = workplace.store.delegation(delegation).await? else { return Ok(Exit::Incomplete) };
+    let printed = stdout::print_attended(text(invocation, &Outcomes::all(&record)), signals).await?;
+    Ok(printed.map_or(Exit::Incomplete, Asked::exit))
 }
 
-fn print(invocation: &Invocation, outcomes: &Outcomes<'_>) -> Result<(), CliError> {
-    if invocation.common.json {
-        stdout::print_json(&outcomes.to_json())
-    } else {
-        stdout::print(&outcomes.to_text())
-    }
+fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {
+    if invocation.common.json { outcomes.to_json().to_string() } else { outcomes.to_text() }
 }
 
 impl From<DispatchError> for CliError {

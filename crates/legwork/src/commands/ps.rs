@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::args::PsArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
-use crate::{state, stdout as answer, wording};
+use crate::{state, stderr, stdout as answer, wording};
 
 /// How many delegations `--all` lists at most.
 const RECENT_MAX: usize = 100;
@@ -79,9 +79,9 @@ impl Listing {
     fn tell_of_the_dead(&self, quiet: bool) {
         let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
         if dead > 0 && !quiet {
-            eprintln!(
+            stderr::tell(&format!(
                 "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
-            );
+            ));
         }
     }
 

@@ -1,11 +1,14 @@
 //! `legwork results ID`: the stored results, again and again. Work of a process that has died is settled first, and results
 //! that nobody can take any more are delivered by being printed.
 
+use std::time::Duration;
+
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{ClaimId, UnitId};
+use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
 use legwork_core::ports::{Conversations, Facts};
 use legwork_core::record::{DelegationRecord, DeliveryRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
+use tokio::time::Instant;
 
 use crate::args::ResultsArgs;
 use crate::failure::{CliError, Exit};
@@ -14,6 +17,12 @@ use crate::lookup::{self, Target};
 use crate::outcomes::Outcomes;
 use crate::owner::{self, Owner};
 use crate::{state, stdout};
+
+/// How long another process may take to settle what it has taken over.
+const SETTLING_MAX: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The generation of an owner that nobody has replaced.
+const FIRST_EPOCH: Epoch = Epoch(1);
 
 /// Prints what is stored.
 ///
@@ -26,24 +35,25 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let store = state::open_to_work(invocation)?;
     let target = lookup::find(store.as_ref(), &args.id).await?.of_delegation(&args.id)?;
     let owner = owner::enter(store.as_ref()).await?;
-    owner::settle_the_dead(store.as_ref(), &owner, invocation.common.quiet).await?;
-    let (record, wanted) = afresh(store.as_ref(), target, &args.id).await?;
+    let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
+    let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;
+    let record = record.ok_or_else(|| lookup::unknown(&args.id))?;
     let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;
     let printed = print(invocation, &Outcomes::of(&record, wanted));
-    match &printed {
-        Ok(_) => store.acknowledge(claims, owner.now()).await?,
-        Err(_) => store.release(claims, owner.now(), "the results could not be written out").await?,
+    let noted = match &printed {
+        Ok(_) => store.acknowledge(claims, owner.now()).await,
+        Err(_) => store.release(claims, owner.now(), "the results could not be written out").await,
+    };
+    if let Err(error) = noted {
+        // The claims come free with this process; the results can be asked for again in any case.
+        tracing::warn!(%error, "whether the results arrived could not be stored");
     }
     printed
 }
 
-/// The delegation as it is after the dead were settled.
-async fn afresh(
-    store: &dyn Facts,
-    target: Target,
-    typed: &str,
-) -> Result<(DelegationRecord, Vec<usize>), CliError> {
-    let (before, wanted) = match target {
+/// The delegation and those of its tasks that the target names; `None` for a session.
+fn wanted(target: Target) -> Option<(DelegationId, Vec<usize>)> {
+    let (record, tasks) = match target {
         Target::Delegation(record) => {
             let all = (0..record.children.len()).collect();
             (record, all)
@@ -53,10 +63,30 @@ async fn afresh(
             (record, of_unit)
         }
         Target::Child(record, task_index) => (record, vec![task_index]),
-        Target::Session(_) => return Err(lookup::unknown(typed)),
+        Target::Session(_) => return None,
     };
-    let record = store.delegation(&before.accepted.delegation).await?;
-    Ok((record.ok_or_else(|| lookup::unknown(typed))?, wanted))
+    Some((record.accepted.delegation, tasks))
+}
+
+/// The delegation as it is after the dead were settled: by this process, or by another one that came first and is at it.
+async fn after_the_dead(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    owner: &Owner,
+    id: &DelegationId,
+) -> Result<Option<DelegationRecord>, CliError> {
+    let until = Instant::now() + SETTLING_MAX;
+    loop {
+        owner::settle_the_dead(store, owner, invocation.common.quiet).await?;
+        let record = store.delegation(id).await?;
+        // Work is taken over only to be settled.
+        let taken_over = |record: &DelegationRecord| record.epoch > FIRST_EPOCH && !record.is_settled();
+        if !record.as_ref().is_some_and(taken_over) || Instant::now() >= until {
+            return Ok(record);
+        }
+        // Deadline: another process writes the ends and tells nobody, so this one looks again until then.
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// Claims the units that no conversation can take, those of a shell whose process is gone, if they are printed whole.

@@ -22,7 +22,7 @@ use crate::progress::{Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Signals};
 use crate::wire::{self, Workplace};
-use crate::{stdout, wording};
+use crate::{stderr, stdout, wording};
 
 /// Longer than any wait.
 const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -88,7 +88,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     // Before anything is printed: whoever reads the answer may look into the transcripts at once.
     workplace.close().await;
     let Some(told) = told else { return Ok(Exit::Terminated) };
-    let exit = print(invocation, &session, told?)?;
+    let exit = print(invocation, &session, told?, &mut signals).await?;
     workplace.tidy_up().await;
     Ok(if interrupted { Exit::Interrupted } else { exit })
 }
@@ -184,7 +184,7 @@ async fn told_of(workplace: &Workplace, outcome: RunOutcome) -> Result<Told, Cli
     let RunOutcome { report, delegations } = outcome;
     let mut told = Told { whole: report.ending == Ending::Answered, delegations: Vec::new(), report };
     let delegated = delegations.unwrap_or_else(|error| {
-        eprintln!("error: what was delegated cannot be read: {error}");
+        stderr::tell(&format!("error: what was delegated cannot be read: {error}"));
         told.whole = false;
         Vec::new()
     });
@@ -201,20 +201,30 @@ async fn told_of(workplace: &Workplace, outcome: RunOutcome) -> Result<Told, Cli
     Ok(told)
 }
 
-fn print(invocation: &Invocation, session: &SessionId, told: Told) -> Result<Exit, CliError> {
+async fn print(
+    invocation: &Invocation,
+    session: &SessionId,
+    told: Told,
+    signals: &mut Signals,
+) -> Result<Exit, CliError> {
     let Told { report, delegations, whole } = told;
     let (answer, error) = (report.answer.as_deref(), report.error.as_deref());
-    if invocation.common.json {
+    let text = if invocation.common.json {
         let mut document = json!({"answer": answer, "session_id": session, "delegations": delegations});
         if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
             fields.insert("failure".to_owned(), json!(error));
         }
-        stdout::print_json(&document)?;
-    } else if let Some(answer) = answer {
-        stdout::print(wording::plain(answer).trim_end())?;
+        Some(document.to_string())
+    } else {
+        answer.map(|answer| wording::plain(answer).trim_end().to_owned())
+    };
+    if let Some(text) = text
+        && let Some(asked) = stdout::print_attended(text, signals).await?
+    {
+        return Ok(asked.exit());
     }
     if let Some(error) = error {
-        eprintln!("error: {}", wording::plain(error));
+        stderr::tell(&format!("error: {}", wording::plain(error)));
     }
     Ok(if whole { Exit::Success } else { Exit::Incomplete })
 }

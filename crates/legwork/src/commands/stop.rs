@@ -18,7 +18,7 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
 use crate::owner::Owner;
-use crate::{state, stdout};
+use crate::{state, stderr, stdout};
 
 /// How long the verb waits for the ends. A stop itself is bounded by `delegation.stop_grace_ms`.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -225,9 +225,9 @@ fn answer(
         }
     }
     if dead > 0 && !invocation.common.quiet {
-        eprintln!(
+        stderr::tell(&format!(
             "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
-        );
+        ));
     }
     Ok(Exit::Success)
 }

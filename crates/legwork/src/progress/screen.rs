@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::lines;
 use super::live::Live;
 use crate::invocation::Invocation;
+use crate::stderr;
 
 /// How progress is shown.
 pub enum Screen {
@@ -90,7 +91,7 @@ impl Screen {
     fn line(&self, text: &str) {
         match self {
             Screen::Silent => {}
-            Screen::Lines => eprintln!("{text}"),
+            Screen::Lines => stderr::tell(text),
             Screen::Live(live) => live.line(text),
         }
     }

@@ -8,6 +8,7 @@ use legwork_core::pulse::LineEvent;
 use legwork_engine::Handle;
 
 use super::screen::{Ended, Screen};
+use crate::stderr;
 use crate::wording;
 
 const ARGUMENTS_WIDTH: usize = 100;
@@ -18,16 +19,16 @@ const TOOL_WIDTH: usize = 64;
 pub fn told(event: &LineEvent) {
     match event {
         LineEvent::ToolStarted { tool, arguments } => {
-            eprintln!("· {} {}", named(tool), wording::one_line(arguments, ARGUMENTS_WIDTH));
+            stderr::tell(&format!("· {} {}", named(tool), wording::one_line(arguments, ARGUMENTS_WIDTH)));
         }
         LineEvent::Retrying { error, pause_ms } => {
             let error = wording::one_line(error, REASON_WIDTH);
-            eprintln!("· trying again in {:.1}s: {error}", *pause_ms as f64 / 1000.0);
+            stderr::tell(&format!("· trying again in {:.1}s: {error}", *pause_ms as f64 / 1000.0));
         }
         LineEvent::ToolEnded { tool, result, is_error: true, .. } => {
-            eprintln!("· {} failed: {}", named(tool), wording::one_line(result, REASON_WIDTH));
+            stderr::tell(&format!("· {} failed: {}", named(tool), wording::one_line(result, REASON_WIDTH)));
         }
-        LineEvent::Note(note) => eprintln!("· {}", wording::one_line(note, REASON_WIDTH)),
+        LineEvent::Note(note) => stderr::tell(&format!("· {}", wording::one_line(note, REASON_WIDTH))),
         LineEvent::ModelCalled
         | LineEvent::Text(_)
         | LineEvent::Thinking(_)

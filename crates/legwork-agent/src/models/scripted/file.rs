@@ -5,6 +5,7 @@ use super::fill;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fs;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,11 +101,15 @@ impl Script {
     /// When the file cannot be read, is too large or holds a mistake.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
         let unreadable = |source| ScriptError::Unreadable { path: path.to_owned(), source };
-        let bytes = fs::metadata(path).map_err(unreadable)?.len();
+        let mut text = String::new();
+        // A device has no size of its own, so the limit holds for what is read.
+        let read =
+            fs::File::open(path).and_then(|file| file.take(SCRIPT_MAX_BYTES + 1).read_to_string(&mut text));
+        let bytes = read.map_err(unreadable)? as u64;
         if bytes > SCRIPT_MAX_BYTES {
             return Err(ScriptError::TooLarge { path: path.to_owned(), bytes });
         }
-        Script::parse(&fs::read_to_string(path).map_err(unreadable)?, path)
+        Script::parse(&text, path)
     }
 
     /// Checks the text of a script; `path` stands in its errors.

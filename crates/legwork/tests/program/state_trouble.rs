@@ -250,7 +250,8 @@ fn k35_sigterm_on_a_full_disk_ends_in_time() {
     let running = out_of_room_on_the_way(&home);
     running.signal(Signal::SIGTERM);
     let ended = running.wait();
-    assert_eq!((ended.code, ended.stdout.as_str()), (143, ""), "{ended}");
+    assert_eq!(ended.code, 143, "{ended}");
+    assert!(ended.json()["results"].is_array(), "one document all the same: {ended}");
     assert!(ended.took < Duration::from_millis(1500 + 1000), "{ended}");
     home.assert_nothing_runs();
     let stored = home.legwork(&["results", &home.only_delegation(), "--json"]).run();

@@ -15,6 +15,9 @@ const READ_MAX: usize = 32;
 /// Reply tokens written in one turn.
 const WRITE_MAX: usize = 4;
 
+/// Tokens at the end of a text that show whether a sentence has ended.
+const TAIL: usize = 4;
+
 /// What to answer, and in what form.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -179,7 +182,7 @@ impl Generation {
     }
 
     /// Whether the reply is over and `token` no longer belongs to it: the model ends its turn, or a text that is long
-    /// enough would begin another sentence or another line.
+    /// enough would begin another sentence.
     fn ends_before(&self, means: &Means, token: u32) -> bool {
         if token == means.vocabulary.turn_end() {
             return true;
@@ -188,11 +191,9 @@ impl Generation {
         if !self.form.is_text() || reply.len() < self.tokens_wanted {
             return false;
         }
-        let last = reply.last().and_then(|last| means.vocabulary.decode(*last).last());
-        let next = means.vocabulary.decode(token).first();
-        let sentence_ended = last.is_some_and(|byte| matches!(byte, b'.' | b'!' | b'?'));
-        let line_ended = last == Some(&b'\n') || next == Some(&b'\n');
-        line_ended || sentence_ended && next.is_some_and(u8::is_ascii_whitespace)
+        let tail = &reply[reply.len().saturating_sub(TAIL)..];
+        let tail: Vec<u8> = tail.iter().flat_map(|token| means.vocabulary.decode(*token)).copied().collect();
+        is_between_sentences(&tail, means.vocabulary.decode(token))
     }
 
     /// Adds tokens to the reply, as far as its limit, and sends their text.
@@ -223,6 +224,17 @@ impl Generation {
     }
 }
 
+/// Whether a sentence or a paragraph ends with `before`, when `after` comes next.
+fn is_between_sentences(before: &[u8], after: &[u8]) -> bool {
+    let text = before.trim_ascii_end();
+    let space_before = &before[text.len()..];
+    let space_after = &after[..after.len() - after.trim_ascii_start().len()];
+    let lines = space_before.iter().chain(space_after).filter(|byte| **byte == b'\n').count();
+    let sentence_ended = text.last().is_some_and(|byte| matches!(byte, b'.' | b'!' | b'?'));
+    let space = space_before.len() + space_after.len() > 0;
+    space && (sentence_ended || lines > 1)
+}
+
 /// Bytes up to the end of the last whole character; bytes that are no text at all count as whole.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
@@ -235,6 +247,16 @@ fn whole_characters(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_ends_before_the_space_that_follows_it() {
+        assert!(is_between_sentences(b"the end.", b" Another"));
+        assert!(is_between_sentences(b"the end!\n", b"Another"));
+        assert!(is_between_sentences(b"- an item\n", b"\n"));
+        assert!(!is_between_sentences(b"version 1.", b"2"));
+        assert!(!is_between_sentences(b"a line that is", b"\nwrapped"));
+        assert!(!is_between_sentences(b"in the", b" middle"));
+    }
 
     #[test]
     fn a_character_waits_for_its_last_byte() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
-use legwork_core::ports::{Conversations, Facts};
+use legwork_core::ports::{Conversations, Facts, StoreError};
 use legwork_core::record::{DelegationRecord, DeliveryRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
@@ -130,8 +130,12 @@ async fn make_ready(
                 return Ok(false);
             }
             let reason = "the process that took the results died before it had written them out";
-            store.release(vec![claim.clone()], owner.now(), reason).await?;
-            Ok(true)
+            match store.release(vec![claim.clone()], owner.now(), reason).await {
+                Ok(()) => Ok(true),
+                // The taker had written them out before it ended, or somebody else was faster.
+                Err(StoreError::Conflict(_)) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
         }
         DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => Ok(false),
     }

@@ -192,3 +192,18 @@ fn the_rules_of_the_project_are_read_by_every_child() {
         "{ended}"
     );
 }
+
+#[test]
+fn the_example_reads_three_real_files_without_a_key_or_a_service() {
+    let home = Home::without_model();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let script = format!("scripted/{root}/examples/three-readers.script.toml");
+    let tasks = format!("{root}/examples/three-readers.toml");
+    let ended = home.legwork(&["delegate", &tasks, "--cwd", root, "--model", &script, "--json"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert_eq!(ended.statuses(), ["completed"; 3]);
+    for entry in ended.results() {
+        assert_eq!(entry["tool_trace"][0]["tool"], json!("read_file"), "{entry}");
+        assert_eq!(entry["tool_trace"][0]["status"], json!("ok"), "{entry}");
+    }
+}

@@ -1,9 +1,10 @@
 //! Ctrl-C and the signals of the system: the work stops or is released within its bound, everything is stored, and no
 //! process is left.
 
+use std::io::Read;
 use std::time::Duration;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, rate_limited, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ fn a_second_ctrl_c_does_not_wait_for_anything() {
 
 #[test]
 fn sigterm_releases_the_work_within_its_grace() {
-    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
         let server = ScriptedServer::start(scripts());
         let home = Home::with(&server);
         let running = in_full_swing(&server, &home, &["--json"]);
@@ -102,6 +103,7 @@ fn sigterm_releases_the_work_within_its_grace() {
         assert_eq!(ended.code, 143, "{ended}");
         assert!(ended.took < Duration::from_millis(1500 + 1000), "{ended}");
         home.assert_nothing_runs();
+        assert_eq!(ended.statuses(), ["completed"], "what is known is printed: {ended}");
         let id = home.only_delegation();
         let stored = home.legwork(&["results", &id, "--json"]).run();
         assert_eq!(stored.code, 1, "{stored}");
@@ -136,4 +138,46 @@ fn a_program_that_is_idle_in_every_slot_ends_at_once_on_sigterm() {
     assert!(ended.took < Duration::from_secs(31), "{ended}");
     let value: Value = home.legwork(&["results", &home.only_delegation(), "--json"]).run().json();
     assert_eq!(value["results"][0]["status"], json!("unknown"));
+}
+
+#[test]
+fn ctrl_c_is_heard_while_nobody_reads_the_answer() {
+    let long = Script::always(say("word ".repeat(40_000)));
+    let server = ScriptedServer::start(Scripts::default().otherwise(long));
+    for (arguments, signal, code) in [
+        (&["delegate", "--goal", "any"][..], Signal::SIGINT, 130),
+        (&["delegate", "--goal", "any", "--json"], Signal::SIGTERM, 143),
+        (&["run", "any"], Signal::SIGINT, 130),
+    ] {
+        let home = Home::with(&server);
+        let (running, mut out) = home.legwork(arguments).start_with_stdout();
+        out.read_exact(&mut [0]).expect("something is written");
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!(ended.code, code, "{ended}");
+        assert!(ended.took < Duration::from_secs(2), "{ended}");
+        if arguments[0] == "delegate" {
+            let id = home.only_delegation();
+            assert_eq!(home.legwork(&["results", &id]).run().code, 0);
+            let shown = home.legwork(&["show", &id, "--json"]).run().json();
+            assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_of_stderr_that_leaves_ends_nothing() {
+    let scripts = Scripts::default()
+        .agent("held", Script::new().step(gate("held").then(rate_limited(0)).on_retry(say("held is done"))));
+    for arguments in [&["-vv", "delegate", "--goal", "held"][..], &["-vv", "run", "held"]] {
+        let server = ScriptedServer::start(scripts.clone());
+        let home = Home::with(&server);
+        let (running, err) = home.legwork(arguments).start_with_stderr();
+        server.gate("held").wait_reached();
+        drop(err);
+        server.gate("held").open();
+        let ended = running.wait();
+        assert_eq!(ended.code, 0, "{ended}");
+        assert!(ended.stdout.contains("held is done"), "{ended}");
+    }
 }

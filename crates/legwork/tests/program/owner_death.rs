@@ -1,9 +1,11 @@
 //! `kill -9` of the program at every place: what had finished is kept with its text, the rest is settled by the next process
 //! that works in the state folder, nothing lives on, and nothing is delivered twice (K02, K15).
 
+use std::fs;
 use std::io::{PipeReader, Read};
 
 use legwork_testkit::server::{Reply, Script, ScriptedServer, Scripts, call, gate, say};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::{Ended, Home, tasks_toml, until};
@@ -290,4 +292,59 @@ fn k39_the_ledger_says_in_plain_words_where_a_result_is() {
     for part in ["delivery: delivered", "state: ready", "state: delivered", "claimant: own_"] {
         assert!(after.stdout.contains(part), "{part:?}: {after}");
     }
+}
+
+#[test]
+fn k15_a_dead_process_that_nobody_has_reaped_counts_as_dead() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(gate("here"))));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "any"]).start();
+    let id = running.delegation();
+    server.gate("here").wait_reached();
+    running.signal(Signal::SIGKILL);
+    until("the death", || {
+        fs::read(format!("/proc/{}/cmdline", running.pid())).ok()?.is_empty().then_some(())
+    });
+    let ended = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((ended.code, ended.statuses()), (1, vec!["unknown".to_owned()]), "{ended}");
+    running.wait();
+}
+
+#[test]
+fn k34_a_process_that_only_stands_still_is_not_dead() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::always(gate("here").say("it is done"))));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "any", "--json"]).start();
+    let id = running.delegation();
+    server.gate("here").wait_reached();
+    running.signal(Signal::SIGSTOP);
+    let looked = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((looked.code, &looked.json()["complete"]), (1, &json!(false)), "{looked}");
+    let other = home.legwork(&["run", "any"]).start();
+    server.gate("here").wait_waiting(2);
+    assert!(!other.stderr().contains("died"), "{}", other.stderr());
+    running.signal(Signal::SIGCONT);
+    server.gate("here").open();
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+    assert_eq!(other.wait().code, 0);
+}
+
+#[test]
+fn k34_many_that_settle_the_dead_at_once_agree() {
+    let killed = killed_at(&Script::new().step(call("terminal", json!({"command": SLEEPS}))), 8);
+    let home = &killed.home;
+    let all: Vec<_> = (0..6).map(|_| home.legwork(&["results", &killed.id, "--json"]).start()).collect();
+    let entries: Vec<Vec<Value>> = all
+        .into_iter()
+        .map(|running| {
+            let ended = running.wait();
+            assert_eq!(ended.statuses(), ["completed", "completed", "unknown", "unknown"], "{ended}");
+            ended.results()
+        })
+        .collect();
+    assert!(entries.iter().all(|one| *one == entries[0]), "{entries:?}");
+    home.assert_nothing_runs();
+    assert_eq!(killed.ledger().iter().filter(|line| line["state"] == "delivered").count(), 1);
 }

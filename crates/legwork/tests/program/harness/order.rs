@@ -106,6 +106,14 @@ impl<'a> Order<'a> {
         (Running::new(self.command.spawn().expect("the program starts"), self.stdin), reader)
     }
 
+    /// Starts it with a stderr that the test reads, or does not read, itself.
+    #[track_caller]
+    pub fn start_with_stderr(mut self) -> (Running, PipeReader) {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(writer);
+        (Running::new(self.command.spawn().expect("the program starts"), self.stdin), reader)
+    }
+
     /// Starts it with a terminal of this size as its stderr.
     #[track_caller]
     pub fn start_on_terminal(mut self, columns: u16, rows: u16) -> Running {

@@ -3,7 +3,9 @@
 //! It acts on proof only. Whatever cannot be read is left alone.
 
 #[cfg(not(unix))]
-compile_error!("legwork runs on Unix systems only: it relies on process groups and signals that Windows does not have");
+compile_error!(
+    "legwork runs on Unix systems only: it relies on process groups and signals that Windows does not have"
+);
 
 use super::family;
 use super::identity::{self, Boot, Look};

@@ -50,7 +50,8 @@ impl Terminal {
     async fn run(&self, invocation: Invocation) -> Result<ToolOutput, String> {
         let arguments: Arguments = arguments::read(&self.spec(), invocation.arguments)?;
         if arguments.command.contains('\0') {
-            return Err("terminal: the command holds a NUL character, which no shell can run; leave it out".to_owned());
+            return Err("terminal: the command holds a NUL character, which no shell can run; leave it out"
+                .to_owned());
         }
         let site = &invocation.site;
         let folder = place::resolve(site, arguments.workdir.as_deref().unwrap_or("."));
@@ -58,11 +59,17 @@ impl Terminal {
         self.carry_out(site, &folder, &arguments).await
     }
 
-    async fn carry_out(&self, site: &Site, folder: &Path, arguments: &Arguments) -> Result<ToolOutput, String> {
+    async fn carry_out(
+        &self,
+        site: &Site,
+        folder: &Path,
+        arguments: &Arguments,
+    ) -> Result<ToolOutput, String> {
         let started = self.shells.spawn(folder, &site.actor);
         let gated = started.map_err(|error| format!("{error}; nothing was run, so it may be tried again"))?;
         let noted = self.groups.note(site, gated.group()).await;
-        let _noted = noted.map_err(|error| format!("nothing was run, because its process could not be stored: {error}"))?;
+        let _noted = noted
+            .map_err(|error| format!("nothing was run, because its process could not be stored: {error}"))?;
         let place = SpillPlace::new(&site.spill, &site.actor, "terminal");
         let mut capture = Capture::new(LIMITS, place);
         let line = &site.line;

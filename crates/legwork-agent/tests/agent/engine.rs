@@ -51,7 +51,13 @@ impl Model for Obedient {
             (_, _) => return hang(Arc::clone(&self.hanging)),
         };
         let message = Message { author: Author::Assistant, parts };
-        let reply = Reply { message, usage: Usage::default(), cost: Cost::Unknown, model: None, finish: Finish::Stop };
+        let reply = Reply {
+            message,
+            usage: Usage::default(),
+            cost: Cost::Unknown,
+            model: None,
+            finish: Finish::Stop,
+        };
         Box::pin(stream::iter([Ok(ReplyPart::Done(Box::new(reply)))]))
     }
 }

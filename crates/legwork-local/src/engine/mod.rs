@@ -18,8 +18,6 @@ mod vocabulary;
 pub use error::EngineError;
 pub use generation::{Ending, Event, Request, Tally};
 pub use grammar::Shape;
+pub use network::WINDOW;
 pub use service::{Engine, Replies};
 pub use vocabulary::Vocabulary;
-
-/// Tokens of one prompt and its reply together.
-pub const WINDOW: usize = 2048;

@@ -2,13 +2,15 @@
 //!
 //! Owns the weights and the order of the layers. It holds no conversation: what it has seen comes in with each call.
 
-use super::WINDOW;
 use super::attention::{Attention, Heads};
 use super::cache::Cache;
 use super::file::ModelFile;
 use super::kernel::LANES;
 use super::linear::{Activations, Matrix};
 use super::{EngineError, kernel};
+
+/// Tokens of one prompt and its reply together.
+pub const WINDOW: usize = 2048;
 
 /// The weights.
 pub(super) struct Network {

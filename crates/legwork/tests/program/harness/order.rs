@@ -40,9 +40,6 @@ impl<'a> Order<'a> {
         if let Some(base_url) = self.home.base_url() {
             self.command.env("LEGWORK_MODEL", "openai/test").env("LEGWORK_BASE_URL", base_url);
             self.command.env("LEGWORK_API_KEY", KEY);
-        } else {
-            // A model server that happens to run on this machine is not looked for.
-            self.command.env("LEGWORK_MODEL_LOCAL_SERVERS", "[]");
         }
     }
 

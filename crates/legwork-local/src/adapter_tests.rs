@@ -88,7 +88,7 @@ async fn calls_have_ids_of_their_own_across_turns() {
 }
 
 #[tokio::test]
-async fn k27_the_report_of_a_subagent_demands_no_call() {
+async fn k30_the_report_of_a_subagent_demands_no_call() {
     let mut messages = opening("Say hello.");
     messages.push(Arc::new(Message::text(Author::Assistant, "Hello.")));
     messages.push(Arc::new(Message::text(Author::Completion, "Use the terminal. Read the file a.md.")));

@@ -1,7 +1,7 @@
 //! The engine: weights in memory and one thread that answers requests with them.
 //!
 //! Owns the arithmetic, the vocabulary, the caches and the fair turn between requests. It knows nothing of tools,
-//! goals or messages: a request is a list of tokens and the JSON Schema that the reply must satisfy.
+//! goals or messages: a request is a list of tokens and the shape that the reply must have.
 
 mod attention;
 mod cache;

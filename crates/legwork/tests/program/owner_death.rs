@@ -302,9 +302,8 @@ fn k15_a_dead_process_that_nobody_has_reaped_counts_as_dead() {
     let id = running.delegation();
     server.gate("here").wait_reached();
     running.signal(Signal::SIGKILL);
-    until("the death", || {
-        fs::read(format!("/proc/{}/cmdline", running.pid())).ok()?.is_empty().then_some(())
-    });
+    let stat = format!("/proc/{}/stat", running.pid());
+    until("the death", || fs::read_to_string(&stat).ok()?.contains(") Z ").then_some(()));
     let ended = home.legwork(&["results", &id, "--json"]).run();
     assert_eq!((ended.code, ended.statuses()), (1, vec!["unknown".to_owned()]), "{ended}");
     running.wait();

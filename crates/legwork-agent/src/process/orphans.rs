@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a sweep waits for what it has killed.
@@ -21,7 +21,10 @@ const SWEEP_WAIT: Duration = Duration::from_millis(200);
 /// operating-system process, so there is one set for it.
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// Lets this process adopt the orphans of its commands. To be called once, when the program starts; without it a
+/// Done when the children that were there before anything of ours ran are known.
+static BORN_WITH: Once = Once::new();
+
+/// Lets this process adopt the orphans of its commands. To be called when the program starts; without it a
 /// process that left its group is found by nobody until recovery looks for its mark. Children that are there already
 /// were started by whatever became this program, such as a shell that replaced itself with it: they stay untouched.
 ///
@@ -30,7 +33,8 @@ static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 pub fn adopt_orphans() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
-    own().extend(table::children());
+    // A later call would take orphans of ours for children that were there before.
+    BORN_WITH.call_once(|| own().extend(table::children()));
     Ok(())
 }
 

@@ -80,6 +80,14 @@ impl Line {
         String::from_utf8(read).unwrap()
     }
 
+    /// Reads one reply of a stated length and leaves the connection as it is.
+    pub(super) fn read_reply(&mut self) {
+        let head = self.read_until("\r\n\r\n").to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:")).unwrap();
+        let mut body = vec![0; length.trim().parse().unwrap()];
+        self.stream.read_exact(&mut body).unwrap();
+    }
+
     /// Reads until the server closes the connection.
     pub(super) fn read_rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -27,7 +27,7 @@ fn echoing(key: &str) -> Scripts {
             Script::from_fn(|talk| match talk.step() {
                 0 => call(
                     "terminal",
-                    json!({"command": "env; cat /proc/self/environ; cat /proc/self/cmdline"}),
+                    json!({"command": "env; cat /proc/self/environ /proc/$PPID/environ; cat /proc/self/cmdline"}),
                 ),
                 _ => say("I looked"),
             }),

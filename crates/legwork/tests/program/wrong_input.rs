@@ -199,3 +199,13 @@ fn a_key_that_belongs_to_another_address_is_not_sent() {
         "{ended}"
     );
 }
+
+#[test]
+fn an_empty_model_name_is_not_taken_for_the_default() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let ended = home.legwork(&["--model", "", "delegate", "--goal", "do one thing"]).run();
+    assert_eq!(ended.code, 2, "{ended}");
+    assert!(ended.stderr.contains("--model"), "{ended}");
+    assert!(server.log().entries().is_empty());
+}

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn other_paths_pass() {
-        let text = "legwork/work/a ./root/b <repo>/work/c $HOME/d https://example.org/home/e /home/<name>/f";
+        let text = "legwork/work/a ./root/b $HOME/d https://example.org/home/e /home/<name>/f";
         passes(check, &[("a.md", text)]);
     }
 }

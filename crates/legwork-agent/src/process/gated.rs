@@ -142,7 +142,7 @@ impl Gated {
         }
         let leftovers = table::name_roots(&self.family.followers());
         for (signal, grace) in [(Signal::SIGTERM, TERM_GRACE), (Signal::SIGKILL, KILL_GRACE)] {
-            self.family.signal(signal);
+            self.signal(signal);
             if self.until_gone(grace, capture).await {
                 self.settled = true;
                 return leftovers;
@@ -170,6 +170,10 @@ impl Gated {
             }
         }
         true
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if self.reaped { self.family.signal_followers(signal) } else { self.family.signal(signal) }
     }
 
     fn is_gone(&mut self) -> bool {

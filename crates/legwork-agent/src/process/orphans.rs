@@ -11,18 +11,18 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a sweep waits for what it has killed.
 const SWEEP_WAIT: Duration = Duration::from_millis(200);
 
-/// The processes that this program started itself and whose owners will reap them, and those that it was born with. Children belong to the whole
+/// The processes that this program started itself and whose owners will reap them. Children belong to the whole
 /// operating-system process, so there is one set for it.
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// Done when the children that were there before anything of ours ran are known.
-static BORN_WITH: Once = Once::new();
+/// The children that were there before anything of ours ran.
+static BORN_WITH: OnceLock<BTreeSet<u32>> = OnceLock::new();
 
 /// Lets this process adopt the orphans of its commands. To be called when the program starts; without it a
 /// process that left its group is found by nobody until recovery looks for its mark. Children that are there already
@@ -34,7 +34,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
     // A later call would take orphans of ours for children that were there before.
-    BORN_WITH.call_once(|| own().extend(table::children()));
+    BORN_WITH.get_or_init(|| table::children().into_iter().collect());
     Ok(())
 }
 
@@ -65,8 +65,14 @@ pub fn sweep_all() -> Vec<Leftover> {
 /// Kills the group of every command that runs now, for a program that must end at once and runs no destructors.
 /// What has left its group is found by its mark when the next program recovers.
 pub fn kill_all() {
-    for pid in own().iter().filter_map(|pid| super::identity::pid_of(*pid)) {
-        family::send_group(pid, Signal::SIGKILL);
+    let myself = std::process::id();
+    for pid in own().iter().copied() {
+        let Some(leader) = super::identity::pid_of(pid) else { continue };
+        if table::row(pid).is_some_and(|row| row.stat.parent == myself) {
+            family::send_to_leader(leader, Signal::SIGKILL);
+        } else {
+            family::send_group(leader, Signal::SIGKILL);
+        }
     }
 }
 
@@ -116,7 +122,7 @@ fn adopted(id: &str) -> Vec<Row> {
 fn strangers() -> Vec<Row> {
     let mut children = table::children();
     let own = own();
-    children.retain(|pid| !own.contains(pid));
+    children.retain(|pid| !own.contains(pid) && !BORN_WITH.get().is_some_and(|born| born.contains(pid)));
     drop(own);
     children.into_iter().filter_map(table::row).filter(|row| !reap_if_dead(row)).collect()
 }

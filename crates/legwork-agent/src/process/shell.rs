@@ -4,6 +4,7 @@
 //! starts with a constant text that reads the script from stdin, up to a mark of its end. A script that was not sent
 //! whole is not run, which makes the start a gate: until its group is stored, nothing is sent.
 
+use super::apart::Apart;
 use super::environment::Environment;
 use super::family::Family;
 use super::gated::Gated;
@@ -19,23 +20,23 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use thiserror::Error;
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdout};
 
-/// Reads up to a NUL; after it nothing can be read from stdin, and reading from the user's terminal fails instead of
-/// stopping the process.
-const BASH: &str = r#"IFS= read -r -d "" LEGWORK_SCRIPT || exit 125; exec </dev/null; trap "" TTIN TTOU TSTP; eval "unset LEGWORK_SCRIPT; $LEGWORK_SCRIPT""#;
+/// Reads up to a NUL; after it nothing can be read from stdin.
+const BASH: &str = r#"IFS= read -r -d "" LEGWORK_SCRIPT || exit 125; exec </dev/null; eval "unset LEGWORK_SCRIPT; $LEGWORK_SCRIPT""#;
 
 /// The same for a shell that cannot read up to a NUL: it reads everything and checks how it ends.
-const POSIX: &str = r##"LEGWORK_END="#legwork: end of script"; LEGWORK_SCRIPT=$(cat); case $LEGWORK_SCRIPT in *"$LEGWORK_END") ;; *) exit 125;; esac; exec </dev/null; trap "" TTIN TTOU TSTP; eval "unset LEGWORK_SCRIPT LEGWORK_END; ${LEGWORK_SCRIPT%"$LEGWORK_END"}""##;
+const POSIX: &str = r##"LEGWORK_END="#legwork: end of script"; LEGWORK_SCRIPT=$(cat); case $LEGWORK_SCRIPT in *"$LEGWORK_END") ;; *) exit 125;; esac; exec </dev/null; eval "unset LEGWORK_SCRIPT LEGWORK_END; ${LEGWORK_SCRIPT%"$LEGWORK_END"}""##;
 
 /// What follows a script.
 const POSIX_END: &[u8] = b"#legwork: end of script";
 
-/// Starts shells in process groups of their own, with an environment from an allow list.
+/// Starts shells in terminal sessions of their own, with an environment from an allow list.
 #[derive(Debug)]
 pub struct Shells {
     program: PathBuf,
     dialect: Dialect,
+    apart: Apart,
     environment: Environment,
     outer: Option<OsString>,
 }
@@ -75,7 +76,8 @@ impl Shells {
         let outer = variables.iter().find(|(name, _)| name == mark::VARIABLE).map(|(_, value)| value.clone());
         let environment = Environment::from_parent(variables.into_iter());
         let (program, dialect) = find(environment.get("PATH")).ok_or(NoShell)?;
-        Ok(Shells { program, dialect, environment, outer })
+        let apart = Apart::new(program_on(environment.get("PATH"), "setsid"));
+        Ok(Shells { program, dialect, apart, environment, outer })
     }
 
     /// Starts a shell that waits for its script. Dropping it ends it, and nothing has run.
@@ -99,11 +101,11 @@ impl Shells {
     /// One pipe takes stdout and stderr, so what is written arrives in the order it was written in.
     fn start(&self, folder: &Path, mark: &Mark) -> io::Result<(Child, ChildStdout)> {
         let (reader, writer) = io::pipe()?;
-        let mut command = Command::new(&self.program);
+        let mut command = self.apart.command(&self.program);
         command.arg("-c").arg(self.dialect.bootstrap()).arg(self.dialect.name());
         command.env_clear().envs(self.environment.iter());
         command.env("PWD", folder).env(mark::VARIABLE, mark.value());
-        command.current_dir(folder).process_group(0);
+        command.current_dir(folder);
         command.stdin(Stdio::piped()).stdout(writer.try_clone()?).stderr(writer);
         let output = ChildStdout::from_std(std::process::ChildStdout::from(OwnedFd::from(reader)))?;
         Ok((command.spawn()?, output))
@@ -147,11 +149,15 @@ pub(super) fn is_bootstrap(command_line: &str) -> bool {
 
 /// Bash is what models write for; any other shell is better than none.
 fn find(path: Option<&OsStr>) -> Option<(PathBuf, Dialect)> {
+    let bash = program_on(path, "bash").map(|program| (program, Dialect::Bash));
+    bash.or_else(|| program_on(path, "sh").map(|program| (program, Dialect::Posix)))
+}
+
+/// The first program of that name in the absolute folders of `path`, or where systems keep theirs.
+fn program_on(path: Option<&OsStr>, name: &str) -> Option<PathBuf> {
     let folders = path.map(std::env::split_paths).into_iter().flatten().filter(|folder| folder.is_absolute());
-    let folders: Vec<PathBuf> = folders.chain(["/bin", "/usr/bin"].map(PathBuf::from)).collect();
-    let first = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
-    let bash = first("bash").map(|program| (program, Dialect::Bash));
-    bash.or_else(|| first("sh").map(|program| (program, Dialect::Posix)))
+    let mut folders = folders.chain(["/bin", "/usr/bin"].map(PathBuf::from));
+    folders.find_map(|folder| Some(folder.join(name)).filter(|file| file.is_file()))
 }
 
 #[cfg(test)]
@@ -195,6 +201,16 @@ mod tests {
         check(&shells, "cat; echo \"$0 [$LEGWORK_SCRIPT]\"\necho 'a\nb'\n# end\n", 0, "sh []\na\nb\n").await;
         check(&shells, "printf x; exit 7", 7, "x").await;
         check(&shells, &format!("x={}; echo ${{#x}}", "y".repeat(300_000)), 0, "300000\n").await;
+    }
+
+    #[tokio::test]
+    async fn inv_17_a_command_has_a_session_of_its_own_and_no_terminal() {
+        let session = "cut -d' ' -f5-7 /proc/$$/stat | sed \"s/$$/own/g\"";
+        let script = format!("{session}; (: </dev/tty) 2>/dev/null || echo no terminal");
+        let shells = shells("/bin/bash", Dialect::Bash);
+        assert!(matches!(shells.apart, Apart::Program(_)), "this machine has the program setsid");
+        check(&shells, &script, 0, "own own 0\nno terminal\n").await;
+        check(&Shells { apart: Apart::Fork, ..shells }, &script, 0, "own own 0\nno terminal\n").await;
     }
 
     async fn check(shells: &Shells, script: &str, code: i32, text: &str) {

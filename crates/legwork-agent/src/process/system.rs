@@ -47,7 +47,7 @@ impl Processes for SystemProcesses {
         {
             return;
         }
-        family::send_group(leader, Signal::SIGKILL);
+        family::send_to_leader(leader, Signal::SIGKILL);
         if !until(GONE_WAIT, || living(group).is_empty()) {
             tracing::warn!(pgid = group.pgid, "a process group was killed but has not ended yet");
         }
@@ -81,7 +81,7 @@ fn liveness_now(process: &Process) -> Liveness {
 /// tells. Without a leader the members tell: they must have started after it, and one must carry a mark of ours.
 fn is_ours(group: &ProcessGroup) -> bool {
     match identity::look(group.pgid) {
-        Look::Found(stat) => stat.start_ticks == group.start_ticks && stat.group == group.pgid,
+        Look::Found(stat) => stat.start_ticks == group.start_ticks,
         Look::Unreadable => false,
         Look::Gone => {
             let members = living(group);
@@ -93,7 +93,7 @@ fn is_ours(group: &ProcessGroup) -> bool {
 
 fn living(group: &ProcessGroup) -> Vec<Row> {
     let mut rows = table::rows();
-    rows.retain(|row| row.stat.group == group.pgid);
+    rows.retain(|row| row.stat.group == group.pgid || row.pid == group.pgid);
     rows
 }
 

@@ -101,3 +101,25 @@ fn a_closed_terminal_releases_the_work() {
     assert_eq!(ended.code, 143, "{ended:?}");
     home.assert_nothing_runs();
 }
+
+#[test]
+fn inv_17_a_command_can_neither_write_to_the_terminal_nor_change_its_modes() {
+    let command = "(printf '%s%s' mark ed >/dev/tty) 2>/dev/null; echo $? >codes; \
+                   stty -F /dev/tty -echo 2>/dev/null; echo $? >>codes; \
+                   (read line </dev/tty) 2>/dev/null; echo $? >>codes";
+    let tool = call("terminal", serde_json::json!({"command": command}));
+    let script = Script::new().step(tool).step(gate("ran").say("it is done"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "any"]).env("TERM", "xterm").start_within_terminal();
+    server.gate("ran").wait_reached();
+    until("the head line on the terminal", || running.stderr().contains("deleg_").then_some(()));
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.pid())).expect("it runs");
+    let terminal = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(4));
+    assert_ne!(terminal, Some("0"), "the program itself has the terminal: {stat}");
+    assert_eq!(home.read("codes"), "1\n1\n1\n");
+    server.gate("ran").open();
+    let ended = running.wait();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(!ended.stderr.contains("marked"), "{ended:?}");
+}

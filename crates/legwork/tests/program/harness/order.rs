@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::PipeReader;
 use std::process::{Command, Stdio};
 
-use nix::pty::{Winsize, openpty};
+use nix::pty::{OpenptyResult, Winsize, openpty};
 
 use super::ended::Ended;
 use super::home::{Home, KEY};
@@ -69,9 +69,14 @@ impl<'a> Order<'a> {
 
     /// Starts the program in a shell that does something first, such as setting a limit.
     pub fn after(mut self, preparation: &str) -> Self {
-        let mut command = Command::new("bash");
-        command.arg("-c").arg(format!("{preparation}; exec \"$0\" \"$@\""));
-        command.arg(PROGRAM).args(self.command.get_args());
+        self.through("bash", &["-c", &format!("{preparation}; exec \"$0\" \"$@\"")]);
+        self
+    }
+
+    /// Has another program become the program, with everything else as it was set.
+    fn through(&mut self, other: &str, arguments: &[&str]) {
+        let mut command = Command::new(other);
+        command.args(arguments).arg(PROGRAM).args(self.command.get_args());
         let variables: Vec<_> =
             self.command.get_envs().map(|(k, v)| (k.to_owned(), v.map(ToOwned::to_owned))).collect();
         self.command = command;
@@ -82,7 +87,6 @@ impl<'a> Order<'a> {
                 None => self.command.env_remove(name),
             };
         }
-        self
     }
 
     /// Starts it and waits for its end.
@@ -114,15 +118,31 @@ impl<'a> Order<'a> {
         (Running::new(self.command.spawn().expect("the program starts"), self.stdin), reader)
     }
 
+    /// Starts it as a person does: in a session whose controlling terminal is its stdin and its stderr.
+    #[track_caller]
+    pub fn start_within_terminal(mut self) -> Running {
+        let terminal = terminal(80, 24);
+        self.through("setsid", &["--ctty"]);
+        let stdin = terminal.slave.try_clone().expect("it can be opened twice");
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(terminal.slave);
+        let child = self.command.spawn().expect("the program starts");
+        drop(self.command);
+        Running::on_terminal(child, self.stdin, File::from(terminal.master))
+    }
+
     /// Starts it with a terminal of this size as its stderr.
     #[track_caller]
     pub fn start_on_terminal(mut self, columns: u16, rows: u16) -> Running {
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        let terminal = openpty(&size, None).expect("there is a terminal to be had");
+        let terminal = terminal(columns, rows);
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal.slave);
         let child = self.command.spawn().expect("the program starts");
         // Our copy of the terminal's other end would keep it open after the program has ended.
         drop(self.command);
         Running::on_terminal(child, self.stdin, File::from(terminal.master))
     }
+}
+
+fn terminal(columns: u16, rows: u16) -> OpenptyResult {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    openpty(&size, None).expect("there is a terminal to be had")
 }

@@ -105,7 +105,8 @@ pub trait Facts: Send + Sync {
     /// One process that entered, also long after it ended.
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>>;
 
-    /// The owners of delegations that have not settled.
+    /// The owners of delegations that have not settled, and of process groups that are not dropped: a conversation
+    /// runs commands without any delegation.
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>>;
 
     /// Moves every open delegation of `from` to `to` under a raised epoch and returns their ids. From then on

@@ -32,11 +32,12 @@ pub(crate) fn find(connection: &Connection, id: &OwnerId) -> Result<Option<Owner
     Ok(statement.query_row((id.as_str(),), |row| record(row, 0)).optional()?)
 }
 
-/// The processes that own a delegation with a child that has not settled.
+/// The processes that own a delegation with a child that has not settled, or a process group that is stored.
 pub(crate) fn of_open(connection: &Connection) -> Result<Vec<OwnerRecord>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT id, boot_id, pid, start_ticks FROM owners \
-         WHERE id IN (SELECT owner FROM delegations WHERE settled_at IS NULL) ORDER BY id",
+         WHERE id IN (SELECT owner FROM delegations WHERE settled_at IS NULL) \
+            OR id IN (SELECT owner FROM process_groups) ORDER BY id",
     )?;
     let owners = statement.query_map((), |row| record(row, 0))?;
     Ok(owners.collect::<Result<_, _>>()?)

@@ -157,6 +157,7 @@ impl Facts for MemoryStore {
             let open = |owner: &OwnerId| {
                 let mut records = state.delegations.iter().map(|delegation| &delegation.record);
                 records.any(|record| record.owner.id == *owner && !record.is_settled())
+                    || state.groups.iter().any(|(by, _, _)| by == owner)
             };
             Ok(state.owners.values().filter(|owner| open(&owner.id)).cloned().collect())
         })

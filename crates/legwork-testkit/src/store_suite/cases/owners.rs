@@ -79,7 +79,10 @@ pub async fn owners_of_open_work_are_listed(place: &dyn Place) {
     store.enter(sample::owner(1), Timestamp(3)).await.expect("entering twice is harmless");
     assert_eq!(store.owners_of_open().await, Ok(vec![sample::owner(1)]));
     assert_eq!(store.owner(&sample::owner(1).id).await, Ok(Some(sample::owner(1))));
+    store.note_group(owned.fence(), owned.actor(0), sample::group(1)).await.expect("it is stored");
     owned.finish().await;
+    assert_eq!(store.owners_of_open().await, Ok(vec![sample::owner(1)]), "a group of it is not dropped");
+    store.drop_group(owned.actor(0), sample::group(1)).await.expect("it is stored");
     assert_eq!(store.owners_of_open().await, Ok(vec![]));
 }
 

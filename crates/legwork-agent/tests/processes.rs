@@ -2,6 +2,7 @@
 
 use legwork_agent::process::{
     Capture, CaptureLimits, End, Order, Shells, adopt_orphans, is_group_gone, kill_all, sweep, sweep_all,
+    time_limit,
 };
 use legwork_agent::spill::SpillPlace;
 use legwork_core::ids::ChildId;
@@ -15,7 +16,8 @@ async fn run(shells: &Shells, actor: &Actor, script: &str, at_start: impl FnOnce
     let gated = shells.spawn(Path::new("/"), actor).expect("a shell");
     let group = gated.group().clone();
     at_start();
-    let order = Order { script, time_limit: Duration::from_secs(20), capture: &mut capture, moved: &|| {} };
+    let order =
+        Order { script, until: time_limit(Duration::from_secs(20)), capture: &mut capture, moved: &|| {} };
     let finished = gated.run(order).await;
     assert!(is_group_gone(&group));
     (finished.end, capture.finish().await.head)

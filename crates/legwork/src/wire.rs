@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::process::{NoShell, Shells};
-use legwork_agent::tools::{DelegateOptions, DelegateTool, Groups, Toolbox, built_in};
+use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Toolbox, built_in};
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
@@ -38,8 +38,8 @@ pub struct Workplace {
     pub setting: Setting,
     /// The models of this process.
     pub models: Arc<Models>,
-    /// How commands are run, and where their process groups are noted.
-    commands: (Arc<Shells>, Arc<Groups>),
+    /// How commands are run, where their process groups are noted, and those in the background.
+    commands: Commands,
     transcripts: Arc<FileTranscripts>,
     state: StateFolder,
     retention: Duration,
@@ -61,8 +61,7 @@ impl Workplace {
         if let Err(error) = legwork_agent::process::adopt_orphans() {
             tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
         }
-        let shells = Shells::new(std::env::vars_os())?;
-        let commands = (Arc::new(shells), Arc::new(Groups::new(store.clone())));
+        let commands = Commands::new(Shells::new(std::env::vars_os())?, store.clone());
         let tools = Tools::of(&settings.delegation, commands.clone(), None);
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
@@ -125,13 +124,13 @@ impl Workplace {
         self.stop_grace + STOP_SLACK
     }
 
-    /// Ends the engine: what still runs is cut after the stop grace and stays in the store; transcripts are whole
-    /// afterwards. A second call does nothing.
+    /// Ends the engine and what runs in the background: work is cut after the stop grace and stays in the store;
+    /// transcripts are whole afterwards. A second call does nothing.
     pub async fn close(&mut self) {
         let Some(engine) = self.engine.take() else { return };
         let ending = async {
             engine.close().await;
-            self.commands.1.flush().await;
+            self.commands.close().await;
         };
         // Deadline: a program that was told to end must be gone in time, whatever the disk does.
         if tokio::time::timeout(self.stop_max(), ending).await.is_err() {
@@ -168,18 +167,15 @@ fn transcripts(invocation: &Invocation) -> Result<FileTranscripts, CliError> {
     })
 }
 
-/// The tools, and the one of them that must still be connected to the engine.
+/// The tools, the one of them that must still be connected to the engine, and what runs in the background.
 struct Tools {
     toolbox: Arc<Toolbox>,
     delegate: Arc<DelegateTool>,
+    commands: Commands,
 }
 
 impl Tools {
-    fn of(
-        settings: &DelegationSettings,
-        (shells, groups): (Arc<Shells>, Arc<Groups>),
-        children_max: Option<u32>,
-    ) -> Tools {
+    fn of(settings: &DelegationSettings, commands: Commands, children_max: Option<u32>) -> Tools {
         let delegate = Arc::new(DelegateTool::new(DelegateOptions {
             concurrent_max: settings.max_concurrent_children,
             depth_max: depth_max(settings),
@@ -188,9 +184,9 @@ impl Tools {
             summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
             allowance: Allowance { steps_max: steps_max(settings) },
         }));
-        let mut tools = built_in(shells, groups);
+        let mut tools = built_in(&commands);
         tools.push(delegate.clone());
-        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets())), delegate }
+        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets())), delegate, commands }
     }
 }
 
@@ -204,6 +200,7 @@ fn parts(
         store,
         models,
         toolbox: tools.toolbox.clone(),
+        background: tools.commands.background.clone(),
         limits: limits(&settings.delegation),
         depth_max: depth_max(&settings.delegation),
         spill: invocation.paths.state()?.spill(),

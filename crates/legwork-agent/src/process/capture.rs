@@ -4,10 +4,12 @@
 //! Memory is bounded by the limits, whatever a command writes, and so is the file. It does not word the result.
 
 use super::plain::Cleaner;
+use super::recent::Recent;
 use crate::spill::SpillPlace;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
@@ -35,6 +37,8 @@ pub struct Capture {
     tail: VecDeque<u8>,
     total_bytes: u64,
     file: Spilling,
+    /// Takes everything as well, for those who read while the command runs.
+    recent: Option<Arc<Recent>>,
 }
 
 /// Where the whole text goes.
@@ -95,7 +99,25 @@ impl Capture {
             tail: VecDeque::new(),
             total_bytes: 0,
             file: Spilling::NotYet,
+            recent: None,
         }
+    }
+
+    /// Starts with nothing, and with its file, so that both the file and `recent` can be read while the output grows. Gives the
+    /// file's path, too.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn while_it_grows(
+        file_bytes_max: u64,
+        place: &SpillPlace,
+        recent: Arc<Recent>,
+    ) -> io::Result<(Self, PathBuf)> {
+        let (path, file) = place.create()?;
+        let limits = CaptureLimits { head_bytes: 0, tail_bytes: 0, file_bytes_max };
+        let file = Spilling::Open { path: path.clone(), file: File::from_std(file), bytes: 0 };
+        let capture = Capture { file, recent: Some(recent), ..Capture::new(limits, place.clone()) };
+        Ok((capture, path))
     }
 
     /// Takes a piece.
@@ -127,6 +149,9 @@ impl Capture {
 
     async fn add(&mut self, text: &str) {
         self.total_bytes += text.len() as u64;
+        if let Some(recent) = &self.recent {
+            recent.add(text);
+        }
         if !matches!(self.file, Spilling::NotYet) {
             self.file(text).await;
             self.keep_tail(text.as_bytes());

@@ -22,7 +22,7 @@ pub(super) struct Family {
 impl Family {
     /// The family of a leader that has just started.
     pub(super) fn new(group: ProcessGroup, leader: Pid, mark: &Mark) -> Self {
-        Family { group, leader, orphans: Orphans::new(mark.id()) }
+        Family { group, leader, orphans: Orphans::new(mark.command()) }
     }
 
     /// Sends a signal to all of them. The leader must not be reaped.

@@ -8,6 +8,7 @@ use super::orphans::{self, until};
 use super::shell::Dialect;
 use super::table::{self, Leftover};
 use futures::FutureExt;
+use legwork_core::ports::Pending;
 use legwork_core::record::ProcessGroup;
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
@@ -47,8 +48,8 @@ pub struct Gated {
 pub struct Order<'a> {
     /// The script; must hold no NUL.
     pub script: &'a str,
-    /// How long it may take.
-    pub time_limit: Duration,
+    /// Resolves when the script must end, whatever it does, with the name of that end; see [`time_limit`].
+    pub until: Pending<'a, End>,
     /// Takes the output.
     pub capture: &'a mut Capture,
     /// Is called when output has arrived, at most twice a second.
@@ -75,8 +76,19 @@ pub enum End {
     Signalled(i32),
     /// At the time limit.
     TimedOut,
+    /// Because it was asked to.
+    Stopped,
     /// In a way that the system did not tell.
     Untold,
+}
+
+/// The end of a script that may take so long.
+pub fn time_limit(limit: Duration) -> Pending<'static, End> {
+    Box::pin(async move {
+        // Deadline: the command's own time limit.
+        tokio::time::sleep(limit).await;
+        End::TimedOut
+    })
 }
 
 impl Gated {
@@ -91,7 +103,7 @@ impl Gated {
 
     /// Sends the script and waits for its end, then ends what it left behind.
     ///
-    /// It takes at most the time limit and three seconds. Dropping the future kills everything at once.
+    /// It takes until then and at most three seconds. Dropping the future kills everything at once.
     pub async fn run(mut self, mut order: Order<'_>) -> Finished {
         let begun = Instant::now();
         let end = self.follow(&mut order).await;
@@ -103,8 +115,6 @@ impl Gated {
     async fn follow(&mut self, order: &mut Order<'_>) -> End {
         let stdin = self.leader.stdin.take();
         let mut sending = pin!(send(stdin, self.dialect.framed(order.script)).fuse());
-        // Deadline: the command's own time limit.
-        let mut limit = pin!(tokio::time::sleep(order.time_limit));
         let mut buffer = vec![0; 16 * 1024];
         let mut told = Instant::now();
         let mut sent = false;
@@ -122,7 +132,7 @@ impl Gated {
                     }
                 }
                 () = &mut sending, if !sent => sent = true,
-                () = &mut limit => return End::TimedOut,
+                end = &mut order.until => return end,
             }
         }
     }

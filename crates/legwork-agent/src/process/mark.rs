@@ -1,4 +1,4 @@
-//! The mark in the environment of every command: whose it is, also after it has left its process group.
+//! The mark in the environment of every command: whose it is and which one, also after it has left its process group.
 //!
 //! It holds ids of ours and nothing of a user.
 
@@ -10,23 +10,25 @@ use std::fs;
 /// that what a nested legwork starts is still found by the outer one.
 pub(super) const VARIABLE: &str = "LEGWORK_CHILD";
 
-/// The mark of one actor.
+/// The mark of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
-    id: String,
+    /// The last part: an agent may have several commands at once, and the end of one must not end what another left.
+    command: String,
     value: OsString,
 }
 
 impl Mark {
-    /// The mark for what `actor` starts. `outer` is the mark that this process itself carries.
-    pub(super) fn new(actor: &Actor, outer: Option<&OsStr>) -> Self {
-        let id = actor.as_str().to_owned();
+    /// The mark for a command that `actor` starts. `outer` is the mark that this process itself carries, `bits` are
+    /// drawn at random.
+    pub(super) fn new(actor: &Actor, outer: Option<&OsStr>, bits: u32) -> Self {
+        let command = format!("cmd-{bits:08x}");
         let mut value = outer.map(OsStr::to_owned).unwrap_or_default();
         if !value.is_empty() {
             value.push(":");
         }
-        value.push(&id);
-        Mark { id, value }
+        value.push(format!("{}:{command}", actor.as_str()));
+        Mark { command, value }
     }
 
     /// What the variable is set to.
@@ -34,9 +36,9 @@ impl Mark {
         &self.value
     }
 
-    /// The id that is looked for.
-    pub(super) fn id(&self) -> &str {
-        &self.id
+    /// The id of the command.
+    pub(super) fn command(&self) -> &str {
+        &self.command
     }
 }
 
@@ -70,10 +72,12 @@ mod tests {
     #[test]
     fn a_mark_is_found_whole_and_below_an_outer_one() {
         let actor = Actor::Child(ChildId::from_stored("sa-1-00000001"));
-        let mark = Mark::new(&actor, Some(OsStr::new("sa-0-000000ff")));
-        assert_eq!(mark.value(), "sa-0-000000ff:sa-1-00000001");
-        let environ = b"PATH=/bin\0LEGWORK_CHILD=sa-0-000000ff:sa-1-00000001\0X=sa-2-00000002\0";
-        assert!(names_one_of(environ, &["sa-1-00000001"]));
+        let mark = Mark::new(&actor, Some(OsStr::new("sa-0-000000ff:cmd-0000000a")), 11);
+        assert_eq!(mark.value(), "sa-0-000000ff:cmd-0000000a:sa-1-00000001:cmd-0000000b");
+        let environ = [b"PATH=/bin\0LEGWORK_CHILD=", mark.value().as_encoded_bytes(), b"\0X=sa-2-00000002\0"];
+        let environ = environ.concat();
+        let environ = environ.as_slice();
+        assert!(names_one_of(environ, &["sa-1-00000001"]) && names_one_of(environ, &[mark.command()]));
         assert!(names_one_of(environ, &["sa-9-00000009", "sa-0-000000ff"]));
         assert!(!names_one_of(environ, &["sa-1-0000000"]), "a part of an id is not the id");
         assert!(!names_one_of(environ, &["sa-2-00000002"]), "another variable is no mark");

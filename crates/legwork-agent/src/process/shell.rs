@@ -12,6 +12,7 @@ use super::identity;
 use super::mark::{self, Mark};
 use super::orphans;
 use super::table;
+use crate::spill;
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
 use std::ffi::{OsStr, OsString};
@@ -85,7 +86,8 @@ impl Shells {
     /// # Errors
     /// [`SpawnError`] when the system refuses, for instance for want of processes or descriptors.
     pub fn spawn(&self, folder: &Path, actor: &Actor) -> Result<Gated, SpawnError> {
-        let mark = Mark::new(actor, self.outer.as_deref());
+        let bits = spill::random().map_err(|source| self.refused(source))?;
+        let mark = Mark::new(actor, self.outer.as_deref(), bits);
         let (leader, output) = self.start(folder, &mark).map_err(|source| self.refused(source))?;
         let pid = leader
             .id()
@@ -163,7 +165,7 @@ fn program_on(path: Option<&OsStr>, name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{Capture, CaptureLimits, End, Order};
+    use crate::process::{Capture, CaptureLimits, End, Order, time_limit};
     use crate::spill::SpillPlace;
     use legwork_core::ids::ChildId;
     use std::time::Duration;
@@ -183,7 +185,7 @@ mod tests {
         let bash = (shells("/bin/bash", Dialect::Bash), "echo ran; true");
         let posix = (shells("/bin/sh", Dialect::Posix), "echo ran; #legwork: end of scrip");
         for (shells, cut) in [bash, posix] {
-            let mark = Mark::new(&actor(), None);
+            let mark = Mark::new(&actor(), None, 1);
             let (mut leader, mut output) = shells.start(Path::new("/"), &mark).expect("a shell");
             let mut stdin = leader.stdin.take().expect("it is a pipe");
             stdin.write_all(cut.as_bytes()).await.expect("it is read");
@@ -217,8 +219,12 @@ mod tests {
         let limits = CaptureLimits { head_bytes: 100, tail_bytes: 100, file_bytes_max: 100 };
         let mut capture = Capture::new(limits, SpillPlace::new(Path::new("/nowhere"), &actor(), "test"));
         let gated = shells.spawn(Path::new("/"), &actor()).expect("a shell");
-        let order =
-            Order { script, time_limit: Duration::from_secs(20), capture: &mut capture, moved: &|| {} };
+        let order = Order {
+            script,
+            until: time_limit(Duration::from_secs(20)),
+            capture: &mut capture,
+            moved: &|| {},
+        };
         assert_eq!(gated.run(order).await.end, End::Exited(code));
         assert_eq!(capture.finish().await.head, text);
     }

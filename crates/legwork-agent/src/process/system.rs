@@ -42,15 +42,7 @@ impl Processes for SystemProcesses {
     }
 
     fn kill_group(&self, group: &ProcessGroup) {
-        let Some(leader) = identity::pid_of(group.pgid) else { return };
-        if group.pgid == std::process::id() || identity::boot(&group.boot_id) != Boot::Same || !is_ours(group)
-        {
-            return;
-        }
-        family::send_to_leader(leader, Signal::SIGKILL);
-        if !until(GONE_WAIT, || living(group).is_empty()) {
-            tracing::warn!(pgid = group.pgid, "a process group was killed but has not ended yet");
-        }
+        kill_groups(std::slice::from_ref(group));
     }
 
     fn kill_marked(&self, children: &[ChildId]) -> usize {
@@ -65,6 +57,20 @@ impl Processes for SystemProcesses {
             });
         }
         killed.len()
+    }
+}
+
+/// Kills what is left of groups, as [`Processes::kill_group`] does of one, and waits at most 500 ms for the end of all.
+pub fn kill_groups(groups: &[ProcessGroup]) {
+    let is_meant = |group: &&ProcessGroup| {
+        group.pgid != std::process::id() && identity::boot(&group.boot_id) == Boot::Same && is_ours(group)
+    };
+    let ours: Vec<&ProcessGroup> = groups.iter().filter(is_meant).collect();
+    for leader in ours.iter().filter_map(|group| identity::pid_of(group.pgid)) {
+        family::send_to_leader(leader, Signal::SIGKILL);
+    }
+    if !until(GONE_WAIT, || ours.iter().all(|group| living(group).is_empty())) {
+        tracing::warn!(groups = ours.len(), "process groups were killed but not all of them have ended yet");
     }
 }
 

@@ -28,7 +28,8 @@ async fn run(shells: &Shells, script: &str) -> (End, Captured) {
     let folder = tempfile::tempdir().expect("a folder");
     let gated = shells.spawn(folder.path(), &actor).expect("a shell");
     let mut capture = Capture::new(LIMITS, SpillPlace::new(folder.path(), &actor, "test"));
-    let order = Order { script, time_limit: Duration::from_secs(20), capture: &mut capture, moved: &|| {} };
+    let order =
+        Order { script, until: time_limit(Duration::from_secs(20)), capture: &mut capture, moved: &|| {} };
     let finished = gated.run(order).await;
     (finished.end, capture.finish().await)
 }
@@ -77,7 +78,7 @@ async fn k27_an_output_that_cannot_be_filed_is_told_and_kept_in_part() {
     let mut capture = Capture::new(LIMITS, place);
     let order = Order {
         script: "seq 1 9999",
-        time_limit: Duration::from_secs(20),
+        until: time_limit(Duration::from_secs(20)),
         capture: &mut capture,
         moved: &|| {},
     };

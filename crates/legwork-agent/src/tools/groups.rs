@@ -17,8 +17,8 @@ pub struct Groups {
 }
 
 /// A group that is noted. Dropping this lets the group be forgotten, if nothing of it is left.
-pub(super) struct Noted<'a> {
-    groups: &'a Groups,
+pub(super) struct Noted {
+    groups: Arc<Groups>,
     actor: Actor,
     group: ProcessGroup,
 }
@@ -30,8 +30,12 @@ impl Groups {
     }
 
     /// Stores a group durably. The script may be sent after this and not before.
-    pub(super) async fn note(&self, site: &Site, group: &ProcessGroup) -> Result<Noted<'_>, StoreError> {
-        let noted = Noted { groups: self, actor: site.actor.clone(), group: group.clone() };
+    pub(super) async fn note(
+        self: &Arc<Self>,
+        site: &Site,
+        group: &ProcessGroup,
+    ) -> Result<Noted, StoreError> {
+        let noted = Noted { groups: Arc::clone(self), actor: site.actor.clone(), group: group.clone() };
         let noting = self.facts.note_group(site.fence.clone(), site.actor.clone(), group.clone());
         let (result, ()) = futures::join!(noting, self.flush());
         result.map(|()| noted)
@@ -50,7 +54,7 @@ impl Groups {
     }
 }
 
-impl Drop for Noted<'_> {
+impl Drop for Noted {
     fn drop(&mut self) {
         if is_group_gone(&self.group) {
             let mut gone = self.groups.gone.lock().unwrap_or_else(PoisonError::into_inner);

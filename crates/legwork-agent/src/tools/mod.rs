@@ -2,6 +2,7 @@
 
 mod arguments;
 mod built_in;
+mod commands;
 mod delegate;
 mod glob;
 mod groups;
@@ -9,6 +10,7 @@ mod list_files;
 mod off_thread;
 mod place;
 mod port;
+mod process;
 mod read_file;
 mod search_files;
 mod terminal;
@@ -19,11 +21,12 @@ mod walk;
 mod write_file;
 
 pub use built_in::built_in;
+pub use commands::Commands;
 pub use delegate::tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks};
 pub use delegate::{DELEGATE_TASK, DelegateOptions, DelegateTool};
-pub use groups::Groups;
 pub use list_files::ListFiles;
 pub use port::{Effect, Invocation, Site, Tool, ToolOutput};
+pub use process::{BackgroundProcesses, BackgroundReport, BackgroundState, ProcessTool};
 pub use read_file::ReadFile;
 pub use search_files::SearchFiles;
 pub use terminal::Terminal;

@@ -8,7 +8,7 @@ use super::shared_tools::SharedTools;
 use super::source::ModelSource;
 use super::sweeper::Sweeper;
 use crate::journal::Journal;
-use crate::tools::Toolbox;
+use crate::tools::{BackgroundProcesses, Toolbox};
 use crate::turn::{self, TurnLimits};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Line, Pending, Steps, Worker};
@@ -25,6 +25,8 @@ pub struct WorkerParts {
     pub models: Arc<dyn ModelSource>,
     /// All tools; each child sees those that its rights allow.
     pub toolbox: Arc<Toolbox>,
+    /// The processes that children have running in the background; a child's end with it.
+    pub background: Arc<BackgroundProcesses>,
     /// The limits of every run.
     pub limits: TurnLimits,
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
@@ -70,7 +72,7 @@ async fn carry_out(shared: &Shared, ready: Ready) -> Report {
     let Ready { agent, opening } = ready;
     let store = Arc::clone(&shared.parts.store);
     let mut journal = Journal::fresh(store, agent.site.actor.clone(), agent.site.fence.clone());
-    let sweeper = Sweeper::new(agent.site.actor.clone());
+    let sweeper = Sweeper::new(agent.site.actor.clone(), Arc::clone(&shared.parts.background));
     let report = turn::run(&agent, &mut journal, opening).await;
     sweeper.sweep(&*agent.site.line).await;
     report

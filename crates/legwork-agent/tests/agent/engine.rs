@@ -4,8 +4,9 @@ use crate::delegate_calls::OPTIONS;
 use crate::fakes::{Bench, FakeTool, allowance, call, rights, route};
 use futures::{FutureExt, StreamExt, stream};
 use legwork_agent::models::{Model, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
+use legwork_agent::process::Shells;
 use legwork_agent::session::{RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
-use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
+use legwork_agent::tools::{BackgroundProcesses, Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Route, Setting};
@@ -189,10 +190,17 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTo
         store: Arc::clone(store) as Arc<dyn Steps>,
         models: Arc::new(move |_: &Route| Ok(Arc::clone(&model) as Arc<dyn Model>)),
         toolbox: toolbox(door),
+        background: no_commands(store),
         limits: TurnLimits::default(),
         depth_max: DEPTH_MAX,
         spill: "/nowhere".into(),
     })
+}
+
+/// These agents run no commands.
+fn no_commands(store: &Arc<MemoryStore>) -> Arc<BackgroundProcesses> {
+    let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
+    Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>).background
 }
 
 fn setting() -> Setting {

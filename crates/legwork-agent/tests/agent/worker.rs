@@ -2,7 +2,8 @@
 
 use crate::fakes::{Bench, FakeLine, FakeModel, FakeSteps, FakeTool, Say, allowance, call, rights, route};
 use legwork_agent::models::{Model, ModelRequest};
-use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
+use legwork_agent::process::Shells;
+use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Rights, Route, Setting, Task};
@@ -11,6 +12,7 @@ use legwork_core::message::Author;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Line, Steps, Worker};
 use legwork_core::report::Report;
+use legwork_testkit::memory::MemoryStore;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,10 +61,12 @@ impl Shop {
         };
         let options = DelegateOptions { depth_max: self.depth_max, ..crate::delegate_calls::OPTIONS };
         let delegate = Arc::new(DelegateTool::new(options)) as Arc<dyn Tool>;
+        let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
         LocalWorker::new(WorkerParts {
             store: Arc::clone(&self.steps) as Arc<dyn Steps>,
             models: Arc::new(models),
             toolbox: Arc::new(Toolbox::new(vec![FakeTool::look("look", "seen"), delegate])),
+            background: Commands::new(shells, Arc::new(MemoryStore::new())).background,
             limits: TurnLimits::default(),
             depth_max: self.depth_max,
             spill: "/nowhere".into(),

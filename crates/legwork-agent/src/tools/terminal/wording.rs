@@ -32,6 +32,7 @@ fn end(end: End, limit_seconds: u64) -> String {
     match end {
         End::Exited(code) => format!("exit code {code}"),
         End::Signalled(signal) => format!("ended by signal {signal}"),
+        End::Stopped => "ended because it was asked to".to_owned(),
         End::Untold => "ended, but the system did not tell how".to_owned(),
         End::TimedOut => format!(
             "ended at its time limit of {limit_seconds} s; do less at once, or send a larger timeout_seconds (at most 1200)"
@@ -65,7 +66,8 @@ fn notes(finished: &Finished, captured: &Captured) -> Vec<String> {
     notes
 }
 
-fn leftovers(leftovers: &[Leftover]) -> Option<String> {
+/// What is told of processes that a command left behind.
+pub(in crate::tools) fn leftovers(leftovers: &[Leftover]) -> Option<String> {
     let named: Vec<&str> =
         leftovers.iter().take(NAMED_MAX).map(|leftover| leftover.command.as_str()).collect();
     let more = leftovers.len() - named.len();

@@ -17,12 +17,18 @@ pub(super) struct Ledger {
     noted: Mutex<Vec<ProcessGroup>>,
     dropped: Mutex<Vec<ProcessGroup>>,
     refuses: bool,
+    slow: bool,
 }
 
 impl Ledger {
     /// A store that refuses every group.
     pub(super) fn refusing() -> Self {
         Ledger { refuses: true, ..Ledger::default() }
+    }
+
+    /// A store that is never done with a group.
+    pub(super) fn slow() -> Self {
+        Ledger { slow: true, ..Ledger::default() }
     }
 
     pub(super) fn noted(&self) -> Vec<ProcessGroup> {
@@ -48,7 +54,7 @@ impl Facts for Ledger {
             return ready(Err(StoreError::Full("for the test".to_owned())));
         }
         self.noted.lock().expect("no test panics with it").push(group);
-        ready(Ok(()))
+        if self.slow { Box::pin(std::future::pending()) } else { ready(Ok(())) }
     }
 
     fn drop_group(&self, _: Actor, group: ProcessGroup) -> Pending<'_, Result<(), StoreError>> {

@@ -2,6 +2,7 @@
 
 mod ledger;
 mod list_files;
+mod process;
 mod read_file;
 mod rig;
 mod search_files;

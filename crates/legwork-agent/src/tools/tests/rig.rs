@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use crate::process::{Shells, SystemProcesses, adopt_orphans};
-use crate::tools::{Groups, Invocation, Site, ToolOutput, Toolbox, built_in};
+use crate::tools::{Commands, Invocation, Site, ToolOutput, Toolbox, built_in};
 use legwork_core::batch::{Lineage, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
@@ -41,6 +41,7 @@ pub(super) struct Rig {
     folder: TempDir,
     pub(super) child: ChildId,
     pub(super) ledger: Arc<Ledger>,
+    pub(super) commands: Commands,
     pub(super) line: Arc<CountingLine>,
     pub(super) toolbox: Toolbox,
     pub(super) rights: Rights,
@@ -61,12 +62,12 @@ impl Rig {
         let more = more.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let shells = Shells::new(std::env::vars_os().chain(more)).expect("there is a shell");
         let ledger = Arc::new(ledger);
-        let groups = Arc::new(Groups::new(Arc::clone(&ledger) as _));
-        let toolbox = Toolbox::new(built_in(Arc::new(shells), groups));
+        let commands = Commands::new(shells, Arc::clone(&ledger) as _);
+        let toolbox = Toolbox::new(built_in(&commands));
         let rights = Rights { tools: toolbox.names().map(str::to_owned).collect() };
         let child = ChildId::from_bits(0, getrandom::u32().expect("there is randomness"));
         let folder = TempDir::new().expect("a folder");
-        Rig { folder, child, ledger, line: Arc::default(), toolbox, rights }
+        Rig { folder, child, ledger, commands, line: Arc::default(), toolbox, rights }
     }
 
     /// The caller's folder; outputs that are too long go to `spill` in it.
@@ -130,6 +131,12 @@ impl Rig {
         let output = self.call(tool, arguments).await;
         assert!(output.is_error, "{}", output.content);
         output.content
+    }
+
+    /// Whether a process has ended, also if nobody has reaped it.
+    pub(super) fn is_dead(&self, pid: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
     }
 
     /// Processes of this caller that are left anywhere; they are killed, so that a failing test leaves none.

@@ -1,0 +1,96 @@
+//! What an agent reads about its background processes.
+
+use super::background::{FILE_BYTES_MAX, RECENT_BYTES_MAX};
+use super::entry::{Ended, Entry};
+use crate::process::{End, Part, Whole};
+use crate::tools::terminal::wording::leftovers;
+use std::sync::Arc;
+
+/// The answer to a start.
+pub(super) fn started(entry: &Entry) -> String {
+    let id = &entry.id;
+    format!(
+        "[started in the background as {id}]\n\
+         [look after it with the tool `process`: actions list, log, wait and kill, with id {id}]\n\
+         [its output goes to {}, as far as the first {FILE_BYTES_MAX} bytes of it; the last {RECENT_BYTES_MAX} bytes \
+         are shown by log]\n",
+        entry.file.display()
+    )
+}
+
+/// All processes, one a line.
+pub(super) fn list(entries: &[Arc<Entry>]) -> String {
+    if entries.is_empty() {
+        return "[no background processes; `terminal` with background: true starts one]\n".to_owned();
+    }
+    let line = |entry: &Arc<Entry>| {
+        let total = entry.recent.total();
+        format!(
+            "{}; {total} bytes of output, {} unread: {}\n",
+            state(entry),
+            entry.unread_bytes(),
+            entry.command
+        )
+    };
+    entries.iter().map(line).collect()
+}
+
+/// One process with a part of its output. `asked` is the offset that was asked for.
+pub(super) fn shown(entry: &Entry, part: &Part, asked: Option<u64>) -> String {
+    let mut text = format!("[{}]\n", state(entry));
+    if let Some(asked) = asked.filter(|asked| *asked < part.start) {
+        text.push_str(&format!(
+            "[bytes {asked} to {} are no longer at hand; use read_file or search_files on {}]\n",
+            part.start,
+            entry.file.display()
+        ));
+    }
+    text.push_str(&part.text);
+    if !part.text.is_empty() && !part.text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&place(part));
+    if let Some(ended) = entry.ended() {
+        notes(&ended, part.total).iter().for_each(|note| text.push_str(&format!("[{note}]\n")));
+    }
+    text
+}
+
+fn place(part: &Part) -> String {
+    let (start, total) = (part.start, part.total);
+    let end = start + part.text.len() as u64;
+    match (total, start == end) {
+        (0, _) => "[no output]\n".to_owned(),
+        (_, true) => format!("[no output after byte {end}]\n"),
+        (_, false) => {
+            format!("[bytes {start} to {end} of {total}; offset {end} shows what comes after them]\n")
+        }
+    }
+}
+
+/// Where a process stands, in a few words.
+pub(super) fn state(entry: &Entry) -> String {
+    let (id, seconds) = (&entry.id, entry.age().as_secs_f32());
+    let Some(ended) = entry.ended() else { return format!("{id} has been running for {seconds:.1} s") };
+    let how = match ended.end {
+        End::Exited(code) => format!("ended with exit code {code}"),
+        End::Signalled(signal) => format!("was ended by signal {signal}"),
+        End::TimedOut => "was ended at its time limit".to_owned(),
+        End::Stopped => "was ended because you asked for it".to_owned(),
+        End::Untold => "ended, but the system did not tell how".to_owned(),
+    };
+    format!("{id} {how} after {seconds:.1} s")
+}
+
+fn notes(ended: &Ended, total: u64) -> Vec<String> {
+    let whole = match &ended.whole {
+        Whole::Here => None,
+        Whole::Filed(path) => (total > 0).then(|| format!("the whole output is in {}", path.display())),
+        Whole::Cut { path, bytes } => Some(format!(
+            "the output has {total} bytes; the first {bytes} are in {}, of the others only the end is kept",
+            path.display()
+        )),
+        Whole::Lost(error) => Some(format!("the whole output could not be stored: {error}")),
+    };
+    whole.into_iter().chain(leftovers(&ended.leftovers)).collect()
+}

@@ -1,4 +1,5 @@
-//! Everything that one command started: its process group, and orphans that left the group but carry the mark.
+//! Everything that one command started: its process group, and orphans that left the group but carry the mark or are
+//! still of its terminal session.
 //!
 //! It signals and looks; when to do so is decided by whoever runs the command.
 
@@ -22,7 +23,8 @@ pub(super) struct Family {
 impl Family {
     /// The family of a leader that has just started.
     pub(super) fn new(group: ProcessGroup, leader: Pid, mark: &Mark) -> Self {
-        Family { group, leader, orphans: Orphans::new(mark.command()) }
+        let orphans = Orphans::new(mark.command(), Some(group.pgid));
+        Family { group, leader, orphans }
     }
 
     /// Sends a signal to all of them. The leader must not be reaped.

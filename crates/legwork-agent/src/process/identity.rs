@@ -20,6 +20,8 @@ pub(super) struct Stat {
     pub(super) parent: u32,
     /// Its process group.
     pub(super) group: u32,
+    /// Its terminal session.
+    pub(super) session: u32,
     /// When it started, in clock ticks since boot.
     pub(super) start_ticks: u64,
 }
@@ -109,6 +111,7 @@ fn parse(line: &[u8]) -> Option<Stat> {
         zombie: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         start_ticks: fields.get(19)?.parse().ok()?,
     })
 }
@@ -121,7 +124,7 @@ mod tests {
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let line = b"77 (a) S 1 (b) Z 5 6 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n";
         let stat = parse(line).expect("the line is whole");
-        assert_eq!(stat, Stat { zombie: true, parent: 5, group: 6, start_ticks: 4242 });
+        assert_eq!(stat, Stat { zombie: true, parent: 5, group: 6, session: 7, start_ticks: 4242 });
     }
 
     #[test]

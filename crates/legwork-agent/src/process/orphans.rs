@@ -41,7 +41,7 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Ends and reaps every orphan of `actor` that this process has adopted, and names them. It waits a moment for
 /// their end, at most 200 ms.
 pub fn sweep(actor: &Actor) -> Vec<Leftover> {
-    let mut orphans = Orphans::new(actor.as_str());
+    let mut orphans = Orphans::new(actor.as_str(), None);
     let leftovers = table::name_roots(&orphans.look());
     if !leftovers.is_empty() {
         until(SWEEP_WAIT, || orphans.kill());
@@ -76,24 +76,30 @@ pub fn kill_all() {
     }
 }
 
-/// The orphans that carry one mark. Once seen, an orphan is remembered until it is gone: while it ends it loses its
+/// The orphans that carry one mark or belong to one terminal session. Once seen, an orphan is remembered until it is gone: while it ends it loses its
 /// environment before it leaves the table.
 #[derive(Debug)]
 pub(super) struct Orphans {
     id: String,
+    session: Option<u32>,
     seen: BTreeMap<u32, Row>,
 }
 
 impl Orphans {
-    /// Those with the mark of `id`.
-    pub(super) fn new(id: &str) -> Self {
-        Orphans { id: id.to_owned(), seen: BTreeMap::new() }
+    /// Those with the mark of `id`, and those of `session`, which must be the session of a command of ours. Its number
+    /// is used for nothing else as long as one of it lives.
+    pub(super) fn new(id: &str, session: Option<u32>) -> Self {
+        Orphans { id: id.to_owned(), session, seen: BTreeMap::new() }
     }
 
     /// Those that are there now.
     pub(super) fn look(&mut self) -> Vec<Row> {
         self.seen.retain(|_, row| is_still_there(row));
-        self.seen.extend(adopted(&self.id).into_iter().map(|row| (row.pid, row)));
+        let (id, session) = (&self.id, self.session);
+        let adopted = strangers()
+            .into_iter()
+            .filter(|row| session == Some(row.stat.session) || mark::carries(row.pid, &[id]));
+        self.seen.extend(adopted.map(|row| (row.pid, row)));
         self.seen.values().copied().collect()
     }
 
@@ -109,13 +115,6 @@ impl Orphans {
 fn is_still_there(seen: &Row) -> bool {
     let row = table::row(seen.pid).filter(|row| row.stat.start_ticks == seen.stat.start_ticks);
     row.is_some_and(|row| !reap_if_dead(&row))
-}
-
-/// The living orphans with a mark.
-fn adopted(id: &str) -> Vec<Row> {
-    let mut rows = strangers();
-    rows.retain(|row| mark::carries(row.pid, &[id]));
-    rows
 }
 
 /// The living children of this process that it did not start. Dead ones are reaped on the way.

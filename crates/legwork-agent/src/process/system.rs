@@ -69,7 +69,13 @@ pub fn kill_groups(groups: &[ProcessGroup]) {
     for leader in ours.iter().filter_map(|group| identity::pid_of(group.pgid)) {
         family::send_to_leader(leader, Signal::SIGKILL);
     }
-    if !until(GONE_WAIT, || ours.iter().all(|group| living(group).is_empty())) {
+    let all_gone = until(GONE_WAIT, || {
+        let left: Vec<Row> = ours.iter().flat_map(|group| living(group)).collect();
+        // Those that left the group, and those that were being born while the group was killed.
+        left.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
+        left.is_empty()
+    });
+    if !all_gone {
         tracing::warn!(groups = ours.len(), "process groups were killed but not all of them have ended yet");
     }
 }
@@ -97,9 +103,11 @@ fn is_ours(group: &ProcessGroup) -> bool {
     }
 }
 
+/// Those that live of a group, and of the terminal session that its leader took: whoever has left the group, with
+/// whatever environment, is still of the session unless it took one of its own.
 fn living(group: &ProcessGroup) -> Vec<Row> {
     let mut rows = table::rows();
-    rows.retain(|row| row.stat.group == group.pgid || row.pid == group.pgid);
+    rows.retain(|row| [row.pid, row.stat.group, row.stat.session].contains(&group.pgid));
     rows
 }
 

@@ -24,6 +24,11 @@ fn shells() -> Shells {
 
 /// Runs a script and gives how it ended and what it wrote.
 async fn run(shells: &Shells, script: &str) -> (End, Captured) {
+    let (finished, captured) = run_whole(shells, script).await;
+    (finished.end, captured)
+}
+
+async fn run_whole(shells: &Shells, script: &str) -> (Finished, Captured) {
     let actor = Actor::Child(child());
     let folder = tempfile::tempdir().expect("a folder");
     let gated = shells.spawn(folder.path(), &actor).expect("a shell");
@@ -31,7 +36,7 @@ async fn run(shells: &Shells, script: &str) -> (End, Captured) {
     let order =
         Order { script, until: time_limit(Duration::from_secs(20)), capture: &mut capture, moved: &|| {} };
     let finished = gated.run(order).await;
-    (finished.end, capture.finish().await)
+    (finished, capture.finish().await)
 }
 
 /// A group with a living leader that nobody waits for but the test.
@@ -177,4 +182,15 @@ fn k15_a_sweep_ends_reaps_and_names_the_orphans_of_one_child() {
     assert!(is_group_gone(&group));
     assert!(!is_group_gone(&other_group), "another child's are left alone");
     assert_eq!(sweep(&Actor::Child(other)).len(), 1);
+}
+
+#[tokio::test]
+async fn k15_who_left_the_group_and_cleared_the_environment_is_known_by_the_session() {
+    let script = "env -i bash -c 'set -m; sleep 974 >/dev/null 2>&1 & \
+                  until grep -qsx sleep /proc/$!/comm; do :; done; echo $!'";
+    let (finished, captured) = run_whole(&shells(), script).await;
+    let names: Vec<&str> = finished.leftovers.iter().map(|leftover| leftover.command.as_str()).collect();
+    assert_eq!(names, ["sleep 974"]);
+    let pid = captured.head.trim().parse().expect("a process id");
+    assert_eq!(identity::look(pid), Look::Gone);
 }

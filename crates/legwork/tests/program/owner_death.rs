@@ -107,6 +107,23 @@ fn k15_killed_in_a_command_that_left_its_group_and_ignores_signals() {
 }
 
 #[test]
+fn k15_killed_in_a_command_whose_child_has_no_mark_and_a_group_of_its_own() {
+    let command = "env -i bash -c 'set -m; sleep 998 & echo $! >pid; wait'";
+    let script = Script::new().step(call("terminal", json!({"command": command})));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "any"]).start();
+    let file = home.project().join("pid");
+    let pid = until("the process id", || fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')));
+    // A dead process that nobody has reaped yet has no command line.
+    let line = || fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+    running.kill();
+    assert!(line().contains("998"), "it outlives the program");
+    home.legwork(&["results", &home.only_delegation()]).run();
+    assert_eq!(line(), "");
+}
+
+#[test]
 fn k02_killed_between_a_command_and_the_next_reply() {
     let tool = say("I look around").call("terminal", json!({"command": "echo here"}));
     let killed = killed_at(&Script::new().step(tool).step(gate("here").say("never")), 0);

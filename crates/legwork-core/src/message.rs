@@ -17,6 +17,8 @@ pub enum Author {
     Tool,
     /// Results of subagents that came back.
     Completion,
+    /// legwork's own summary of earlier messages.
+    Summary,
 }
 
 /// One stored message.
@@ -50,6 +52,18 @@ pub enum Part {
     Result(ToolResult),
     /// A picture that a user shows to the model.
     Image(Image),
+    /// What stands for earlier messages from here on. A message with such a part has no other.
+    Summary(Summary),
+}
+
+/// Stands for the beginning of a conversation when that was too long for the model. Nothing is removed: the messages
+/// stay stored, and only what is shown to the model begins later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What the model reads in their place.
+    pub text: String,
+    /// The place, counted from 0 over all stored messages, of the first one that is still shown as it is.
+    pub from: u64,
 }
 
 /// A picture. A provider that cannot take it in its form gets a remark in its place, never an error.
@@ -107,6 +121,7 @@ impl Message {
     pub fn plain_text(&self) -> String {
         let pieces = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
+            Part::Summary(summary) => Some(summary.text.as_str()),
             Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) => None,
         });
         pieces.collect()
@@ -116,7 +131,21 @@ impl Message {
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Result(_) | Part::Image(_) => None,
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Result(_)
+            | Part::Image(_)
+            | Part::Summary(_) => None,
+        })
+    }
+
+    /// The summary that the message is, if it is one.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Summary(summary) => Some(summary),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) => {
+                None
+            }
         })
     }
 }

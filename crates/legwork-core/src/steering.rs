@@ -33,6 +33,50 @@ pub enum Wish {
         /// How hard.
         force: Force,
     },
+    /// Say something to one running child; it reads it at its next step.
+    Steer {
+        /// What it is told.
+        text: String,
+    },
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Nobody has taken it yet.
+    Open,
+    /// A stop that its owner carried out.
+    CarriedOut,
+    /// A steer that the child read.
+    Seen {
+        /// The step of the child's journal that takes it in.
+        step: u32,
+    },
+    /// A steer whose child ended first; the text was not read by anybody.
+    Missed,
+}
+
+/// One request and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// The request.
+    pub request: Request,
+    /// What became of it.
+    pub fate: Fate,
+    /// When that was decided.
+    pub decided_at: Option<Timestamp>,
+}
+
+/// Whether a request was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// It is stored.
+    Stored,
+    /// Whom it is for has settled; nothing was stored.
+    Ended,
+    /// There is no such child; nothing was stored.
+    Unknown,
 }
 
 /// One stored request.

@@ -1,6 +1,6 @@
 //! One journalled action of an agent: a model call or a tool call. Intent is stored before, the result after.
 
-use crate::ids::{ChildId, Epoch, OwnerId, SessionId};
+use crate::ids::{ChildId, Epoch, OwnerId, RequestId, SessionId};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::report::{Cost, Usage};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,13 @@ pub enum Action {
     Open,
     /// Asks the model.
     Model,
+    /// Summarises earlier messages so that the next request fits into the window.
+    Compact,
+    /// Takes in what was said to the running agent meanwhile. It ends in the commit in which it begins.
+    Steer {
+        /// The requests, in the order in which they were made.
+        requests: Vec<RequestId>,
+    },
     /// Runs a tool.
     Tool {
         /// The call as the model made it.
@@ -55,8 +62,12 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Product {
-    /// The first messages.
+    /// The first messages. For a session's agent it is empty: its messages are in the history.
     Opened(Vec<Message>),
+    /// The summary, as a message of its own after the messages so far.
+    Compacted(Message),
+    /// What was said, as a message of its own.
+    Steered(Message),
     /// The model's reply.
     Reply(Reply),
     /// The tool's result.

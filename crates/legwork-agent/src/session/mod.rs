@@ -2,10 +2,12 @@
 //!
 //! It does not read the terminal and prints nothing.
 
+mod event;
 mod history;
 mod line;
 mod run;
 
+pub use event::{Cause, SayError, SessionEvent};
 pub use line::{SessionLine, SessionStop};
 pub use run::{RunError, RunOutcome, RunSetup, run_prompt};
 

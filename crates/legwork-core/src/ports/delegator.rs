@@ -1,13 +1,14 @@
 //! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
 
-use super::Pending;
+use super::{Inbox, Pending};
 use crate::batch::{NewBatch, Ticket};
 use crate::child::ChildState;
-use crate::ids::{ChildId, ClaimId, DelegationId};
+use crate::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId};
 use crate::outcome::{Force, Outcome, StopReason};
 use crate::pulse::{LineEvent, Pulse};
 use crate::record::DelegationRecord;
 use crate::steering::Scope;
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -27,6 +28,20 @@ pub trait Delegator: Send + Sync {
 
     /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends.
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped>;
+
+    /// Says something to a child; it reads it at its next step. The answer is a receipt: the text is stored, and
+    /// becomes seen or missed. A child that is unknown, has ended or belongs to another session than `session` gets
+    /// one and the same answer (CTRL-4); `None` stands for whoever sits at the terminal and may reach every child.
+    fn steer(
+        &self,
+        child: &ChildId,
+        text: String,
+        session: Option<&SessionId>,
+    ) -> Pending<'_, Result<RequestId, SteerError>>;
+
+    /// Lets the finished units of `session` go to `inbox`, one at a time, in the order in which they became ready,
+    /// also those that were finished before. It goes on until the inbox says that it is closed.
+    fn attach(&self, session: &SessionId, inbox: Arc<dyn Inbox>) -> Pending<'_, ()>;
 
     /// The children of this process that have not settled, and those of `delegation` that have.
     fn view(&self, delegation: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>>;
@@ -87,6 +102,33 @@ pub enum Refusal {
     Empty,
 }
 
+/// Why nothing was said to a child.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SteerError {
+    /// It is unknown, has ended, or is somebody else's.
+    #[error("there is no running subagent {0} of yours; `list` shows those there are")]
+    NotFound(ChildId),
+    /// There is nothing to say.
+    #[error("the message is empty; say what the subagent should do differently")]
+    Blank,
+    /// The text is too long.
+    #[error(
+        "the message has {bytes} bytes and at most {bytes_max} are taken; say it shorter, or put it into a file and name that"
+    )]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The store could not record it.
+    #[error("the message could not be recorded: {0}; nothing was said, and saying it again is safe")]
+    Store(String),
+    /// The engine has ended.
+    #[error("the engine is shutting down; nothing was said")]
+    Closed,
+}
+
 /// The settled results of a delegation, claimed by the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Joined {
@@ -122,12 +164,20 @@ pub struct Stopped {
 pub struct ChildView {
     /// The delegation.
     pub delegation: DelegationId,
+    /// The conversation that owns its results.
+    pub session: SessionId,
+    /// The child that delegated to it, when that was not the conversation's own agent.
+    pub parent: Option<ChildId>,
     /// The child.
     pub child: ChildId,
     /// Its task's position in the call.
     pub task_index: usize,
     /// Its goal.
     pub goal: String,
+    /// The model it was given.
+    pub model: String,
+    /// Its transcript, if it has one.
+    pub transcript: Option<String>,
     /// Where it stands.
     pub state: ChildState,
     /// Its counted facts.

@@ -5,10 +5,17 @@ use super::Pending;
 use crate::ids::{ClaimId, SessionId};
 use crate::record::DelegationRecord;
 
-/// Takes completions for open sessions.
+/// Takes completions for one open session.
 pub trait Inbox: Send + Sync {
-    /// Offers one claimed unit. `Accepted` means that the session will acknowledge the claim in the commit of
-    /// the turn that carries it; every other answer gives the claim back.
+    /// Resolves when the session is idle: no turn runs and no message of a user waits. Nothing is promised for the
+    /// moment after. `false` when the session is closed and will never be idle again.
+    ///
+    /// Dropping the future gives the wait up.
+    fn idle(&self) -> Pending<'_, bool>;
+
+    /// Offers one claimed unit. `Accepted` means that the session acknowledges the claim in the commit of the turn
+    /// that carries it, or gives the claim back itself when that commit fails; after every other answer the courier
+    /// gives it back.
     ///
     /// Dropping the future counts as `Busy`.
     fn offer(&self, offer: Offer) -> Pending<'_, Receipt>;

@@ -13,14 +13,14 @@ mod transcripts;
 mod worker;
 
 pub use delegator::{
-    ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Refusal, Stopped, Watch,
+    ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Refusal, SteerError, Stopped, Watch,
 };
 pub use inbox::{Inbox, Offer, Receipt};
 pub use pending::Pending;
 pub use processes::{Liveness, Processes};
 pub use store::{
-    AppendError, Conversations, Facts, Filter, Found, NewSession, SessionRecord, Steps, Store, StoreError,
-    StoreHealth, Turn, WriteSteps,
+    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, SessionKind, SessionRecord,
+    Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
-pub use worker::{Assignment, Line, StopNotice, Worker};
+pub use worker::{Assignment, Line, Steer, StopNotice, Worker};

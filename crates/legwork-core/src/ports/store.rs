@@ -5,13 +5,14 @@
 //! A write that answered `Ok` is durable. Dropping the future of a write does not take it back.
 
 use super::Pending;
-use crate::delivery::ParkReason;
+use crate::batch::Reach;
+use crate::delivery::{DeliveryState, ParkReason};
 use crate::fact::Append;
 use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId};
 use crate::message::Message;
 use crate::pulse::Pulse;
 use crate::record::{DelegationRecord, OwnerRecord, ProcessGroup};
-use crate::steering::Request;
+use crate::steering::{Asked, Request, RequestRecord};
 use crate::step::{Actor, Fence, StepChange, StepRecord};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -88,11 +89,24 @@ pub trait Facts: Send + Sync {
     /// Gives a unit's results up on a person's word. `false` when it is neither ready nor parked.
     fn dismiss(&self, unit: &UnitId, at: Timestamp, reason: &str) -> Pending<'_, Result<bool, StoreError>>;
 
-    /// Stores a stop or a steer for whoever owns what it is aimed at.
-    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>>;
+    /// Stores a stop or a steer for whoever owns what it is aimed at. A steer is stored only while its child has not
+    /// settled; in the commit that settles the child every steer that it has not read becomes missed, so that each
+    /// is read, missed or refused and none is lost. The same request again is harmless.
+    fn ask(&self, request: Request) -> Pending<'_, Result<Asked, StoreError>>;
 
-    /// Requests that nobody has taken and that are newer than `after`, oldest first.
-    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>>;
+    /// What is new for a process that may own work: requests that nobody has taken and that are newer than
+    /// `after`, and whether new children may start.
+    fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>>;
+
+    /// The steers of a child with what became of them, oldest first.
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>>;
+
+    /// Lets new children start in no process of this store, or in all again. Answers whether that changed anything.
+    fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
+
+    /// The units whose results are for `session` and are neither delivered nor dismissed, and have left
+    /// [`DeliveryState::Held`]; in the order in which they became ready.
+    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>>;
 
     /// Marks a request as carried out by `owner`.
     fn settle_request(
@@ -142,7 +156,9 @@ pub trait Facts: Send + Sync {
 
 /// Journals of steps.
 pub trait Steps: Send + Sync {
-    /// Changes one actor's journal, and acknowledges claims whose results the change carries, in one commit.
+    /// Changes one actor's journal, lets a session's history grow, marks steers as seen, and acknowledges claims
+    /// whose results the change carries, in one commit. A session's journal and history are written only by the
+    /// process that holds the session; anybody else is `Fenced`.
     fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>>;
 
     /// An actor's journal, in order.
@@ -162,12 +178,17 @@ pub struct WriteSteps {
     pub changes: Vec<StepChange>,
     /// Claims to acknowledge with them.
     pub acknowledge: Vec<ClaimId>,
+    /// Messages of the same session that become part of its history with them.
+    pub turn: Option<Turn>,
+    /// Steers that the step with this number takes in.
+    pub seen: Vec<(RequestId, u32)>,
 }
 
 /// Sessions and their histories.
 pub trait Conversations: Send + Sync {
-    /// Creates a session. An id that is taken is refused.
-    fn create_session(&self, session: NewSession) -> Pending<'_, Result<(), StoreError>>;
+    /// Creates a session that `holder` has open. An id that is taken is refused, and so is a name that a session
+    /// of the same folder has.
+    fn create_session(&self, session: NewSession, holder: &OwnerId) -> Pending<'_, Result<(), StoreError>>;
 
     /// One session.
     fn session(&self, id: &SessionId) -> Pending<'_, Result<Option<SessionRecord>, StoreError>>;
@@ -175,7 +196,28 @@ pub trait Conversations: Send + Sync {
     /// The sessions of `folder`, or all, newest first.
     fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>>;
 
-    /// Appends messages to a session's history and acknowledges the claims that they carry, in one commit.
+    /// Opens a session for `owner`, which must have entered: from then on nobody else writes to it. `instead_of`
+    /// names the holder that the caller has proved dead; a session that somebody else holds stays with them.
+    fn hold_session(
+        &self,
+        id: &SessionId,
+        owner: &OwnerId,
+        instead_of: Option<&OwnerId>,
+    ) -> Pending<'_, Result<Held, StoreError>>;
+
+    /// Closes a session that `owner` holds; otherwise nothing happens.
+    fn release_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Gives a session a name, or takes it away. A name that another session of its folder has is refused.
+    fn rename_session(&self, id: &SessionId, name: Option<&str>) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Removes a session with its history and journal, and the settled delegations that it owns whose results are
+    /// all delivered or dismissed. A session that somebody holds, that owns a delegation which has not settled, or
+    /// whose results wait is refused with `Conflict`.
+    fn delete_session(&self, id: &SessionId) -> Pending<'_, Result<(), StoreError>>;
+
+    /// Appends messages to a session's history and acknowledges the claims that they carry, in one commit. Only the
+    /// process that holds the session may; anybody else is `Fenced`.
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>>;
 
     /// A session's history, in order.
@@ -189,19 +231,81 @@ pub struct NewSession {
     pub id: SessionId,
     /// A name that a person gave it.
     pub name: Option<String>,
-    /// `chat`, `run` or `shell`.
-    pub kind: String,
+    /// What made it.
+    pub kind: SessionKind,
     /// The folder it belongs to, as an absolute path.
     pub folder: String,
     /// When it was created.
     pub at: Timestamp,
 }
 
+/// What made a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionKind {
+    /// A conversation of several turns.
+    Chat,
+    /// A one-shot prompt.
+    Run,
+    /// Tasks from the command line, without a model that asked.
+    Shell,
+}
+
+impl SessionKind {
+    /// The word that is stored and shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SessionKind::Chat => "chat",
+            SessionKind::Run => "run",
+            SessionKind::Shell => "shell",
+        }
+    }
+}
+
+/// The answer to opening a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// It is open here now.
+    Here,
+    /// Another process has it open.
+    By(OwnerRecord),
+    /// There is no such session.
+    Unknown,
+}
+
+/// What a process that may own work must know from time to time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct News {
+    /// Requests that nobody has taken, with their numbers, oldest first.
+    pub requests: Vec<(u64, Request)>,
+    /// Whether no new children may start.
+    pub paused: bool,
+}
+
+/// A settled unit whose results have not arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Its delegation.
+    pub delegation: DelegationId,
+    /// The unit.
+    pub unit: UnitId,
+    /// How the delegation's results reach their session.
+    pub reach: Reach,
+    /// Where the results are.
+    pub state: DeliveryState,
+    /// Who holds them, while claimed: see [`OwnerRecord::id_of_claimant`].
+    pub claimant: Option<String>,
+}
+
 /// One session as the store holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// What was fixed at the start.
+    /// What was fixed at the start, with its present name.
     pub session: NewSession,
+    /// The process that has it open, or had when it died.
+    pub holder: Option<OwnerRecord>,
+    /// The beginning of the first thing a user said in it, on one line of at most 120 characters.
+    pub opening: Option<String>,
     /// How many messages its history has.
     pub messages: u64,
     /// When its history last grew.
@@ -213,6 +317,8 @@ pub struct SessionRecord {
 pub struct Turn {
     /// The session.
     pub session: SessionId,
+    /// The process that writes.
+    pub writer: OwnerId,
     /// How many messages the writer knows of; any other number in the store refuses the append.
     pub expected_messages: u64,
     /// When.

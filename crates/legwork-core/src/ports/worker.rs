@@ -2,7 +2,7 @@
 
 use super::Pending;
 use crate::batch::{Setting, Task};
-use crate::ids::{ChildId, DelegationId, SessionId};
+use crate::ids::{ChildId, DelegationId, RequestId, SessionId};
 use crate::outcome::{Force, StopReason};
 use crate::pulse::LineEvent;
 use crate::report::Report;
@@ -49,6 +49,9 @@ pub trait Line: Send + Sync {
     /// Resolves once the child is asked to stop, and at once when it was asked before.
     fn stopped(&self) -> Pending<'_, StopNotice>;
 
+    /// What was said to the child since the last time, in order. Whoever takes it stores it as seen.
+    fn steered(&self) -> Vec<Steer>;
+
     /// Gives the slot back while the child waits for its own children.
     fn park(&self) -> Pending<'_, ()>;
 
@@ -57,6 +60,15 @@ pub trait Line: Send + Sync {
     /// # Errors
     /// The stop that came instead of the slot.
     fn unpark(&self) -> Pending<'_, Result<(), StopNotice>>;
+}
+
+/// Something that was said to a running child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Steer {
+    /// The request that carries it.
+    pub request: RequestId,
+    /// What was said.
+    pub text: String,
 }
 
 /// A stop as the child sees it.

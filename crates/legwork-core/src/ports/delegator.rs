@@ -41,6 +41,7 @@ pub trait Delegator: Send + Sync {
 
     /// Lets the finished units of `session` go to `inbox`, one at a time, in the order in which they became ready,
     /// also those that were finished before. It goes on until the inbox says that it is closed.
+    /// A session that is attached again has its newest inbox only. The caller holds the session.
     fn attach(&self, session: &SessionId, inbox: Arc<dyn Inbox>) -> Pending<'_, ()>;
 
     /// The children of this process that have not settled, and those of `delegation` that have.
@@ -120,6 +121,18 @@ pub enum SteerError {
         bytes: usize,
         /// The limit.
         bytes_max: usize,
+    },
+    /// The child has not read what was said before.
+    #[error(
+        "{waiting} messages wait for {child} already and at most {waiting_max} may; nothing was said. Wait until it has read them, or stop it"
+    )]
+    Full {
+        /// The child.
+        child: ChildId,
+        /// Messages that wait for it.
+        waiting: usize,
+        /// The limit.
+        waiting_max: usize,
     },
     /// The store could not record it.
     #[error("the message could not be recorded: {0}; nothing was said, and saying it again is safe")]

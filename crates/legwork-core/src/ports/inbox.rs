@@ -17,6 +17,9 @@ pub trait Inbox: Send + Sync {
     /// that carries it, or gives the claim back itself when that commit fails; after every other answer the courier
     /// gives it back.
     ///
+    /// From `Accepted` on the session is not idle until that turn has ended and its claim is acknowledged or given back. A
+    /// claim that is held on while the session is idle for about a minute, or when it is closed, is taken from it.
+    ///
     /// Dropping the future counts as `Busy`.
     fn offer(&self, offer: Offer) -> Pending<'_, Receipt>;
 }

@@ -14,7 +14,7 @@ pub use queue::FairQueue;
 pub use vocabulary::{Effect, Event, NewIds, ReplyTo};
 
 use crate::options::Options;
-use legwork_core::batch::{NewBatch, Unit};
+use legwork_core::batch::{NewBatch, Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, UnitId};
@@ -345,14 +345,16 @@ fn honest_ending(state: ChildState, ending: Ending) -> Ending {
     }
 }
 
-/// The whole call is one unit until independent completions exist (DISP-16).
+/// The whole call is one unit until independent completions exist (DISP-16). A child waits for its own children, whatever
+/// its session could do (MODE-1).
 fn accepted(batch: NewBatch, ids: NewIds) -> Accepted {
+    let reach = if batch.lineage.parent.is_some() { Reach::Joined } else { batch.reach };
     let unit = Unit { id: UnitId::whole(&ids.delegation), task_indexes: (0..batch.tasks.len()).collect() };
     Accepted {
         delegation: ids.delegation,
         lineage: batch.lineage,
         call_key: batch.call_key,
-        reach: batch.reach,
+        reach,
         tasks: batch.tasks,
         children: ids.children,
         units: vec![unit],

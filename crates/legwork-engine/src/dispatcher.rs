@@ -7,22 +7,27 @@
 mod commit;
 mod housekeeping;
 mod perform;
+mod requests;
+mod view;
 
 use crate::book::{Book, Effect, Event, NewIds, ReplyTo};
+use crate::courier::Routes;
 use crate::handle::Handle;
 use crate::options::Options;
 use crate::runner::Run;
+use crate::steering::Said;
 use crate::wiring::Wiring;
-use commit::{Commits, Done, Refused};
-use housekeeping::{Chores, Found};
+use commit::{Commits, Done};
+use housekeeping::Chores;
 use legwork_core::batch::{NewBatch, Ticket};
-use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{AppendError, ChildView, DispatchError, LiveEvent, StopNotice, Stopped};
+use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -41,8 +46,14 @@ pub(crate) enum Message {
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
     Parked(ChildId),
     Unparked(ChildId, oneshot::Sender<Result<(), StopNotice>>),
-    Pause,
-    Resume,
+    /// Completions of the session go to the inbox.
+    Attach(SessionId, Arc<dyn Inbox>),
+    /// Something that concerns this process was stored.
+    Look,
+    /// Whether new children may start no longer; it is stored already.
+    Turned {
+        paused: bool,
+    },
     Release,
 }
 
@@ -63,6 +74,8 @@ pub(crate) struct Start {
     pub(crate) live: broadcast::Sender<LiveEvent>,
     /// The newest request that was stored before this process had any work.
     pub(crate) asked_before: u64,
+    /// Whether no new children may start.
+    pub(crate) paused: bool,
 }
 
 pub(crate) struct Dispatcher {
@@ -78,6 +91,9 @@ pub(crate) struct Dispatcher {
     tasks: HashMap<Id, ChildId>,
     commits: Commits,
     chores: Chores,
+    routes: Routes,
+    /// What was said to children that have not settled.
+    said: HashMap<ChildId, Said>,
     waiting: Waiting,
     settled: VecDeque<DelegationId>,
     /// What settled children said went wrong, until their settling is durable and announced.
@@ -103,12 +119,14 @@ impl Waiting {
 
 impl Dispatcher {
     pub(crate) fn new(start: Start, handle: &Handle) -> Self {
-        let Start { options, inbox, live, asked_before } = start;
+        let Start { options, inbox, live, asked_before, paused } = start;
         let wiring = handle.wiring().clone();
-        Dispatcher {
+        let mut dispatcher = Dispatcher {
             book: Book::new(options, wiring.owner.id.clone()),
             commits: Commits::new(wiring.store.clone()),
-            chores: Chores::new(&wiring, asked_before),
+            chores: Chores::new(&wiring, asked_before, paused),
+            routes: Routes::new(wiring.clone()),
+            said: HashMap::new(),
             wiring,
             inbox,
             mailbox: handle.mailbox(),
@@ -119,7 +137,11 @@ impl Dispatcher {
             waiting: Waiting::default(),
             settled: VecDeque::new(),
             errors: HashMap::new(),
+        };
+        if paused {
+            dispatcher.step(Event::Paused);
         }
+        dispatcher
     }
 
     /// Runs until it was released and nothing is left to do.
@@ -135,18 +157,19 @@ impl Dispatcher {
                 done = self.commits.finished() => self.committed(done),
                 // Deadline: the end of some child's patience or grace.
                 () = tokio::time::sleep_until(deadline) => self.tick(),
-                // Deadline: other processes' requests are looked for so often.
+                // Deadline: news of other processes is looked for so often.
                 () = tokio::time::sleep_until(round) => self.do_chores(),
                 found = self.chores.finished() => self.carry_out(found),
                 Some(message) = self.inbox.recv() => self.take_in(message),
                 Some(ended) = self.runners.join_next_with_id() => self.ended(ended),
+                Some(ended) = self.routes.next_ended() => self.routes.ended(ended),
             }
             self.drain();
         }
     }
 
     fn is_done(&self) -> bool {
-        self.is_quiet() && self.commits.is_done()
+        self.is_quiet() && self.commits.is_done() && self.routes.is_empty()
     }
 
     /// Whether the process is ending and no run is left.
@@ -189,9 +212,13 @@ impl Dispatcher {
                 self.waiting.slots.insert(child.clone(), reply);
                 self.step(Event::Unparked(child));
             }
-            Message::Pause => self.step(Event::Paused),
-            Message::Resume => self.step(Event::Resumed),
-            Message::Release => self.step(Event::Released),
+            Message::Attach(session, inbox) => self.routes.attach(session, inbox),
+            Message::Look => self.chores.look_now(),
+            Message::Turned { paused } => self.turned(paused),
+            Message::Release => {
+                self.routes.close();
+                self.step(Event::Released);
+            }
         }
     }
 
@@ -294,16 +321,6 @@ impl Dispatcher {
         self.chores.begin(&pulses, &self.book);
     }
 
-    fn carry_out(&mut self, found: Found) {
-        for delegation in found.lost {
-            let why = Refused::Append(AppendError::Stale(delegation.clone()));
-            self.give_up(&delegation, &why, &mut Vec::new());
-        }
-        for stop in self.chores.stops_of_ours(found.requests, &self.book) {
-            self.step(stop);
-        }
-    }
-
     /// Reads every pulse into the book, so that no verdict is passed on an old one.
     fn hear_all(&mut self) -> HashMap<ChildId, Pulse> {
         let read = |(child, run): (&ChildId, &Run)| (child.clone(), run.pulse.borrow().clone());
@@ -312,34 +329,5 @@ impl Dispatcher {
             self.step(Event::Heard(child.clone(), pulse.clone()));
         }
         pulses
-    }
-
-    /// The unsettled children, and the settled ones of `delegation`.
-    fn view(&self, delegation: Option<&DelegationId>) -> Vec<ChildView> {
-        let now = self.wiring.clock.now().mono;
-        let mut views = Vec::new();
-        for delegated in self.book.delegations() {
-            let whole = Some(&delegated.accepted.delegation) == delegation;
-            for (task_index, child) in delegated.children.iter().enumerate() {
-                if !whole && child.state.outcome().is_some() {
-                    continue;
-                }
-                let run = self.runs.get(&child.id);
-                let pulse = run.map_or_else(|| child.pulse.clone(), |run| run.pulse.borrow().clone());
-                let moved = if pulse.beat == child.pulse.beat { child.moved } else { now };
-                let end = child.ended.unwrap_or(now);
-                views.push(ChildView {
-                    delegation: delegated.accepted.delegation.clone(),
-                    child: child.id.clone(),
-                    task_index,
-                    goal: delegated.accepted.tasks[task_index].goal.clone(),
-                    state: child.state,
-                    pulse,
-                    elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),
-                    quiet: end.since(moved),
-                });
-            }
-        }
-        views
     }
 }

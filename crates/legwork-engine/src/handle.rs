@@ -3,15 +3,17 @@
 use crate::courier;
 use crate::dispatcher::{Dispatcher, Message, Start};
 use crate::options::{Options, OptionsError};
+use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{NewBatch, Ticket};
-use legwork_core::ids::{CallKey, ClaimId, DelegationId};
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Pending, StopNotice, Stopped,
-    StoreError, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Pending, SteerError,
+    StopNotice, Stopped, StoreError, Watch,
 };
-use legwork_core::steering::Scope;
+use legwork_core::steering::{Asked, Request, Scope, Wish};
+use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -56,13 +58,13 @@ impl Engine {
         let options = options.validated()?;
         wiring.store.enter(wiring.owner.clone(), wiring.clock.now().wall).await?;
         // What was asked for before this process has any work is not meant for it.
-        let asked = wiring.store.requests(0).await?;
-        let asked_before = asked.iter().map(|(number, _)| *number).max().unwrap_or_default();
+        let news = wiring.store.news(0).await?;
+        let asked_before = news.requests.iter().map(|(number, _)| *number).max().unwrap_or_default();
         let (mailbox, inbox) = mpsc::channel(MAILBOX_MAX);
         let (live, _) = broadcast::channel(WATCH_MAX);
         let handle = Handle { mailbox, live: live.downgrade(), wiring };
         let mut service = JoinSet::new();
-        let start = Start { options, inbox, live, asked_before };
+        let start = Start { options, inbox, live, asked_before, paused: news.paused };
         service.spawn(Dispatcher::new(start, &handle).run());
         Ok(Engine { handle, service })
     }
@@ -85,14 +87,22 @@ impl Engine {
 }
 
 impl Handle {
-    /// No new children start until [`Handle::resume`]; running ones go on.
-    pub async fn pause(&self) {
-        self.tell(Message::Pause).await;
+    /// No new children start in any process of the store until [`Handle::resume`] (KILL-1): calls are refused, and what
+    /// is queued stays queued. Running ones go on, and those that wait for their own children may come back. Here it
+    /// holds at once, elsewhere within a round of the other engine. Answers whether that changed anything.
+    ///
+    /// # Errors
+    /// When the store could not record it; nothing has changed then.
+    pub async fn pause(&self) -> Result<bool, StoreError> {
+        self.turn(true).await
     }
 
-    /// New children may start again.
-    pub async fn resume(&self) {
-        self.tell(Message::Resume).await;
+    /// New children may start again in every process of the store. Answers whether that changed anything.
+    ///
+    /// # Errors
+    /// When the store could not record it; nothing has changed then.
+    pub async fn resume(&self) -> Result<bool, StoreError> {
+        self.turn(false).await
     }
 
     /// Waits until every child of the delegation has settled, and claims nothing. Ends at once for one that this
@@ -108,6 +118,12 @@ impl Handle {
 
     pub(crate) fn wiring(&self) -> &Wiring {
         &self.wiring
+    }
+
+    async fn turn(&self, paused: bool) -> Result<bool, StoreError> {
+        let changed = self.wiring.store.set_paused(paused, self.wiring.clock.now().wall).await?;
+        self.tell(Message::Turned { paused }).await;
+        Ok(changed)
     }
 
     async fn tell(&self, message: Message) {
@@ -173,6 +189,39 @@ impl Delegator for Handle {
                 self.ask(|reply| Message::Stop { scope, notice: StopNotice { reason, force }, reply }).await;
             told.unwrap_or_default()
         })
+    }
+
+    fn steer(
+        &self,
+        child: &ChildId,
+        text: String,
+        session: Option<&SessionId>,
+    ) -> Pending<'_, Result<RequestId, SteerError>> {
+        let (child, session) = (child.clone(), session.cloned());
+        Box::pin(async move {
+            if self.mailbox.is_closed() {
+                return Err(SteerError::Closed);
+            }
+            let wiring = &self.wiring;
+            steering::objection(wiring.store.as_ref(), &child, &text, session.as_ref()).await?;
+            let id = RequestId::from_bits((wiring.bits)());
+            let scope = Scope::Child(child.clone());
+            let request =
+                Request { id: id.clone(), at: wiring.clock.now().wall, scope, wish: Wish::Steer { text } };
+            match wiring.store.ask(request).await.map_err(steering::failed)? {
+                Asked::Stored => {}
+                Asked::Ended | Asked::Unknown => return Err(SteerError::NotFound(child)),
+            }
+            // A child of this process finds it without waiting for the next round; it is read from the store in any
+            // case, so that it is said once and in the stored order.
+            self.tell(Message::Look).await;
+            Ok(id)
+        })
+    }
+
+    fn attach(&self, session: &SessionId, inbox: Arc<dyn Inbox>) -> Pending<'_, ()> {
+        let session = session.clone();
+        Box::pin(async move { self.tell(Message::Attach(session, inbox)).await })
     }
 
     fn view(&self, delegation: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {

@@ -6,12 +6,14 @@
 pub mod book;
 pub mod courier;
 mod dispatcher;
+mod gap;
 mod handle;
 mod line;
 pub mod options;
 pub mod recovery;
 mod runner;
 mod salvage;
+mod steering;
 mod wiring;
 
 pub use handle::{Engine, Handle, StartError};

@@ -1,10 +1,11 @@
 //! The engine's end of a child's line: every event goes once to the transcript, the pulse and the watchers.
 
 use crate::dispatcher::Message;
+use crate::steering::Said;
 use crate::wiring::Clock;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Line, LiveEvent, Pending, StopNotice, Transcripts};
+use legwork_core::ports::{Line, LiveEvent, Pending, Steer, StopNotice, Transcripts};
 use legwork_core::pulse::{LineEvent, Pulse};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -20,6 +21,8 @@ pub(crate) struct EngineLine {
     pub(crate) pulse: watch::Sender<Pulse>,
     /// Written by the dispatcher, read here.
     pub(crate) stop: watch::Receiver<Option<StopNotice>>,
+    /// Filled by the dispatcher, emptied here.
+    pub(crate) said: Said,
     /// To the dispatcher; when it is full the child waits.
     pub(crate) mailbox: mpsc::Sender<Message>,
 }
@@ -45,6 +48,10 @@ impl Line for EngineLine {
                 Err(_) => ENGINE_GONE,
             }
         })
+    }
+
+    fn steered(&self) -> Vec<Steer> {
+        self.said.take()
     }
 
     fn park(&self) -> Pending<'_, ()> {

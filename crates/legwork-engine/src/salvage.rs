@@ -33,8 +33,16 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
             (Action::Tool { call, .. }, StepState::Done(Product::Output(result))) => {
                 report.tool_trace.push(TraceItem::of(call, result));
             }
-            (Action::Open | Action::Model, StepState::Done(Product::Output(_)))
-            | (_, StepState::Done(Product::Opened(_)) | StepState::Intended | StepState::Failed(_)) => {}
+            (
+                Action::Open | Action::Model | Action::Compact | Action::Steer { .. },
+                StepState::Done(Product::Output(_)),
+            )
+            | (
+                _,
+                StepState::Done(Product::Opened(_) | Product::Compacted(_) | Product::Steered(_))
+                | StepState::Intended
+                | StepState::Failed(_),
+            ) => {}
         }
     }
     report

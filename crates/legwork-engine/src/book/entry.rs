@@ -105,6 +105,12 @@ impl Delegated {
         self.open == 0
     }
 
+    /// Whether every child of the unit that the task at `index` belongs to has settled.
+    pub fn is_unit_settled(&self, index: usize) -> bool {
+        let position = self.accepted.units.iter().position(|unit| unit.task_indexes.contains(&index));
+        position.is_some_and(|position| self.open_of_unit[position] == 0)
+    }
+
     /// Wraps facts into an append that follows everything handed to the store before.
     pub(super) fn append(&mut self, facts: Vec<Fact>, owner: &OwnerId, now: Now) -> Append {
         let expected_seq = self.seq;

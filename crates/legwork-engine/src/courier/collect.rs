@@ -1,5 +1,5 @@
-//! Brings settled units to whoever waits for them. Here: to a caller that joins its own delegation. A claim is held
-//! until the caller's turn is stored, and given back when that fails.
+//! Brings the settled units of a delegation to a caller that joins it. A claim is held until the caller's turn is stored,
+//! and given back when that fails.
 
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ClaimId, DelegationId};

@@ -1,39 +1,46 @@
 //! What the dispatcher does from time to time: stores the pulses of running children for other processes to see, and
-//! takes in the stops that other processes asked for. It looks for them even while it has no work, so that a stop of
-//! everything is read when it is asked for, and not by the first work that comes after it.
+//! takes in what others stored: stops, texts for children, and whether new children may start. It looks for them even
+//! while it has no work, so that a stop of everything is read when it is asked for, and not by the first work that comes
+//! after it.
 
-use crate::book::{Book, Event};
+use crate::book::Book;
+use crate::gap::Gaps;
 use crate::wiring::{Clock, Wiring};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, RequestId};
-use legwork_core::ports::{Pending, StopNotice, Store, StoreError};
+use legwork_core::ports::{Pending, Store, StoreError};
 use legwork_core::pulse::Pulse;
-use legwork_core::steering::{Request, Scope, Wish};
+use legwork_core::steering::{Request, Scope};
 use legwork_core::step::Fence;
+use legwork_core::time::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Between two looks for requests; a stop from another process takes at most about this long.
+/// Between two looks for news; a stop from another process takes at most about this long.
 const ROUND: Duration = Duration::from_millis(200);
 /// Pulses are stored every so many rounds.
 const ROUNDS_A_PULSE: u32 = 5;
+/// The longest time that a store which cannot be read, or takes no writes, is left alone.
+const LONGEST_GAP: Duration = Duration::from_secs(5);
 
 /// Pulses of one delegation, and the generation to store them under.
 type Moved = (DelegationId, Epoch, Vec<(ChildId, Pulse)>);
 
 /// One round under way.
-type Round = Pending<'static, Result<Looked, StoreError>>;
+type Round = Pending<'static, Looked>;
 
 /// What a round did.
-#[derive(Default)]
 struct Looked {
-    found: Found,
+    /// Delegations that are no longer ours: somebody took them over.
+    lost: Vec<DelegationId>,
     /// Requests that are marked as carried out now.
     marked: Vec<RequestId>,
-    /// The newest request that was read.
-    newest: Option<u64>,
+    /// The first write that failed; none when nothing was to be written.
+    written: Option<Result<(), StoreError>>,
+    /// The newest request that was read, what was asked, and whether new children may start.
+    news: Result<(Option<u64>, Vec<Request>, bool), StoreError>,
 }
 
 /// What a round found out for the dispatcher.
@@ -43,6 +50,8 @@ pub(super) struct Found {
     pub(super) requests: Vec<Request>,
     /// Delegations that are no longer ours: somebody took them over.
     pub(super) lost: Vec<DelegationId>,
+    /// The switch, when it is not where it was: whether new children may start no longer.
+    pub(super) paused: Option<bool>,
 }
 
 pub(super) struct Chores {
@@ -58,10 +67,22 @@ pub(super) struct Chores {
     /// The beat of each child's pulse as it was stored last.
     stored: HashMap<ChildId, u64>,
     under_way: Option<Round>,
+    /// Somebody stored something after the round under way began; it may not see it.
+    again: bool,
+    /// Whether new children may start no longer, as this process last knew.
+    paused: bool,
+    /// The switch was turned here after the round under way began.
+    turned: bool,
+    reads: Gaps,
+    writes: Gaps,
+    /// Until when nothing is written, because the store took no writes.
+    writes_due: Instant,
 }
 
 impl Chores {
-    pub(super) fn new(wiring: &Wiring, asked_before: u64) -> Self {
+    /// Chores of a process that has read all news up to the request `asked_before`.
+    pub(super) fn new(wiring: &Wiring, asked_before: u64, paused: bool) -> Self {
+        let gaps = Gaps::new(ROUND, LONGEST_GAP);
         Chores {
             store: wiring.store.clone(),
             clock: wiring.clock,
@@ -72,6 +93,12 @@ impl Chores {
             carried_out: Vec::new(),
             stored: HashMap::new(),
             under_way: None,
+            again: false,
+            paused,
+            turned: false,
+            reads: gaps.clone(),
+            writes: gaps,
+            writes_due: Instant::now(),
         }
     }
 
@@ -80,75 +107,106 @@ impl Chores {
         if self.under_way.is_some() { super::far_off() } else { self.due }
     }
 
+    /// There is news for sure: a round that begins after this call sees it.
+    pub(super) fn look_now(&mut self) {
+        self.again = self.under_way.is_some();
+        self.due = Instant::now();
+    }
+
+    /// The switch was turned here, and that is stored. Answers whether it was elsewhere before.
+    pub(super) fn turn(&mut self, paused: bool) -> bool {
+        self.turned = self.under_way.is_some();
+        std::mem::replace(&mut self.paused, paused) != paused
+    }
+
+    /// Marks a request as carried out, with the next round.
+    pub(super) fn carried_out(&mut self, request: RequestId) {
+        self.carried_out.push(request);
+    }
+
     /// Begins a round with the pulses as they are now.
     pub(super) fn begin(&mut self, pulses: &HashMap<ChildId, Pulse>, book: &Book) {
         self.due = Instant::now() + ROUND;
+        self.again = false;
+        self.turned = false;
         self.rounds += 1;
+        let writes = Instant::now() >= self.writes_due;
         let pulses = match self.rounds % ROUNDS_A_PULSE {
-            0 => self.moved_since_stored(pulses, book),
+            0 if writes => self.moved_since_stored(pulses, book),
             _ => Vec::new(),
         };
+        let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         let (store, owner, at, after) =
             (self.store.clone(), self.owner.clone(), self.clock.now().wall, self.cursor);
-        let carried_out = self.carried_out.clone();
         self.under_way = Some(Box::pin(async move {
-            let mut looked = Looked::default();
-            for (delegation, epoch, pulses) in pulses {
-                match store.note_pulses(Fence { owner: owner.clone(), epoch }, at, pulses).await {
-                    Ok(()) => {}
-                    Err(StoreError::Fenced(_)) => looked.found.lost.push(delegation),
-                    // Stops matter more than pulses.
-                    Err(error) => tracing::warn!(%delegation, %error, "pulses could not be stored"),
-                }
-            }
-            for request in carried_out {
-                match store.settle_request(&request, &owner, at).await {
-                    // One that was pruned meanwhile has no row left to mark.
-                    Ok(()) | Err(StoreError::Conflict(_)) => looked.marked.push(request),
-                    // A store that takes no writes may still tell of new stops.
-                    Err(error) => {
-                        tracing::warn!(%request, %error, "a stop that was carried out could not be marked so")
-                    }
-                }
-            }
-            let requests = store.requests(after).await?;
-            looked.newest = requests.iter().map(|(number, _)| *number).max();
-            looked.found.requests = requests.into_iter().map(|(_, request)| request).collect();
-            Ok(looked)
+            let mut written = None;
+            let lost = store_pulses(store.as_ref(), &owner, at, pulses, &mut written).await;
+            let marked = mark(store.as_ref(), &owner, at, carried_out, &mut written).await;
+            // A store that takes no writes may still tell of new stops.
+            let news = store.news(after).await.map(|news| {
+                let newest = news.requests.iter().map(|(number, _)| *number).max();
+                (newest, news.requests.into_iter().map(|(_, request)| request).collect(), news.paused)
+            });
+            Looked { lost, marked, written, news }
         }));
     }
 
     /// Resolves with what is new when the round under way has ended; never when there is none.
     pub(super) async fn finished(&mut self) -> Found {
-        let answer = match &mut self.under_way {
+        let looked = match &mut self.under_way {
             Some(round) => round.await,
             None => pending().await,
         };
         self.under_way = None;
-        let looked = answer.unwrap_or_else(|error| {
-            tracing::warn!(%error, "requests from other processes could not be read; the next round tries again");
-            Looked::default()
-        });
         self.carried_out.retain(|request| !looked.marked.contains(request));
-        self.cursor = looked.newest.unwrap_or(self.cursor);
-        looked.found
+        self.note_writes(looked.written);
+        let (requests, paused) = self.note_news(looked.news);
+        if self.again {
+            self.due = Instant::now();
+        }
+        Found { requests, lost: looked.lost, paused }
     }
 
-    /// The events of those requests that are aimed at work of this process.
-    pub(super) fn stops_of_ours(&mut self, requests: Vec<Request>, book: &Book) -> Vec<Event> {
-        let mut events = Vec::new();
-        for request in requests.into_iter().filter(|request| is_ours(&request.scope, book)) {
-            let Wish::Stop { reason, force } = request.wish;
-            if is_for_one_process(&request.scope) {
-                self.carried_out.push(request.id);
+    fn note_writes(&mut self, written: Option<Result<(), StoreError>>) {
+        match written {
+            Some(Err(error)) => {
+                if self.writes.is_closed() {
+                    tracing::warn!(%error, "the progress of subagents, or that a stop was carried out, could not be stored; it is tried again");
+                }
+                self.writes_due = Instant::now() + self.writes.widen();
             }
-            events.push(Event::Stop {
-                scope: request.scope,
-                notice: StopNotice { reason, force },
-                reply: None,
-            });
+            Some(Ok(())) => {
+                self.writes.close();
+            }
+            None => {}
         }
-        events
+    }
+
+    fn note_news(
+        &mut self,
+        news: Result<(Option<u64>, Vec<Request>, bool), StoreError>,
+    ) -> (Vec<Request>, Option<bool>) {
+        match news {
+            Ok((newest, requests, paused)) => {
+                if self.reads.close() {
+                    tracing::info!("requests of other processes can be read again");
+                }
+                self.cursor = newest.unwrap_or(self.cursor);
+                // A switch that was turned here meanwhile is known better than it was read.
+                let changed = !self.turned && self.paused != paused;
+                if changed {
+                    self.paused = paused;
+                }
+                (requests, changed.then_some(paused))
+            }
+            Err(error) => {
+                if self.reads.is_closed() {
+                    tracing::warn!(%error, "stops and messages of other processes cannot be read; it is tried again");
+                }
+                self.due = Instant::now() + self.reads.widen();
+                (Vec::new(), None)
+            }
+        }
     }
 
     /// The pulses that moved since they were stored. One write a delegation, because whose it is may have changed.
@@ -168,15 +226,63 @@ impl Chores {
     }
 }
 
+/// Stores pulses, and says which delegations are not ours any more.
+async fn store_pulses(
+    store: &dyn Store,
+    owner: &OwnerId,
+    at: Timestamp,
+    pulses: Vec<Moved>,
+    written: &mut Option<Result<(), StoreError>>,
+) -> Vec<DelegationId> {
+    let mut lost = Vec::new();
+    for (delegation, epoch, pulses) in pulses {
+        match store.note_pulses(Fence { owner: owner.clone(), epoch }, at, pulses).await {
+            Err(StoreError::Fenced(_)) => lost.push(delegation),
+            answer => note(written, answer),
+        }
+    }
+    lost
+}
+
+/// Marks requests as carried out, and says which of them are marked now.
+async fn mark(
+    store: &dyn Store,
+    owner: &OwnerId,
+    at: Timestamp,
+    requests: Vec<RequestId>,
+    written: &mut Option<Result<(), StoreError>>,
+) -> Vec<RequestId> {
+    let mut marked = Vec::new();
+    for request in requests {
+        match store.settle_request(&request, owner, at).await {
+            // One that was pruned meanwhile has no row left to mark.
+            Ok(()) | Err(StoreError::Conflict(_)) => {
+                marked.push(request);
+                note(written, Ok(()));
+            }
+            Err(error) => note(written, Err(error)),
+        }
+    }
+    marked
+}
+
+/// The first failure counts.
+fn note(written: &mut Option<Result<(), StoreError>>, answer: Result<(), StoreError>) {
+    if !matches!(written, Some(Err(_))) {
+        *written = Some(answer);
+    }
+}
+
 /// Whether no other process can be meant. Who marks a request takes it from all others.
-fn is_for_one_process(scope: &Scope) -> bool {
+pub(super) fn is_for_one_process(scope: &Scope) -> bool {
     match scope {
         Scope::Delegation(_) | Scope::Unit(_) | Scope::Child(_) => true,
         Scope::Session(_) | Scope::All => false,
     }
 }
 
-fn is_ours(scope: &Scope, book: &Book) -> bool {
+/// Whether work of this process is meant.
+pub(super) fn is_ours(scope: &Scope, book: &Book) -> bool {
     match scope {
         Scope::Delegation(id) => book.delegation(id).is_some(),
         Scope::Child(id) => book.child(id).is_some(),

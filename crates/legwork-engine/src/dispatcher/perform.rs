@@ -5,7 +5,7 @@ use super::{Dispatcher, SETTLED_KEPT};
 use crate::book::{Effect, Event, NewIds};
 use crate::line::EngineLine;
 use crate::runner::{Run, Runner};
-use legwork_core::batch::NewBatch;
+use legwork_core::batch::{NewBatch, Reach};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
@@ -89,6 +89,7 @@ impl Dispatcher {
             live: self.live.clone(),
             pulse,
             stop: stopped.clone(),
+            said: self.said.entry(child.clone()).or_default().clone(),
             mailbox: self.mailbox.clone(),
         };
         let runner = Runner {
@@ -152,7 +153,11 @@ impl Dispatcher {
     }
 
     fn child_settled(&mut self, child: &ChildId, outcome: Outcome) {
+        self.said.remove(child);
         let Some((delegated, task_index)) = self.book.child(child) else { return };
+        if delegated.accepted.reach == Reach::Push && delegated.is_unit_settled(task_index) {
+            self.routes.ring(&delegated.accepted.lineage.session);
+        }
         let delegation = delegated.accepted.delegation.clone();
         let tracked = &delegated.children[task_index];
         let elapsed = match (tracked.started, tracked.ended) {
@@ -181,6 +186,7 @@ impl Dispatcher {
             Some(delegated) => delegated.children.iter().map(|child| child.id.clone()).collect(),
             None => HashSet::new(),
         };
+        self.said.retain(|child, _| !children.contains(child));
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(delegation, mine));

@@ -1,0 +1,10 @@
+//! Brings settled units to whoever waits for them: to a caller that joins its own delegation, and to open sessions, each
+//! completion as a turn of its own when the session is idle (DLV-1). Where results are is the store's to know; nothing
+//! here remembers what would be lost with the process.
+
+mod collect;
+mod round;
+mod routes;
+
+pub use collect::collect;
+pub(crate) use routes::Routes;

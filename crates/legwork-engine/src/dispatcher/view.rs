@@ -1,0 +1,45 @@
+//! The children of this process as others see them.
+
+use super::Dispatcher;
+use crate::book::{Delegated, Tracked};
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::ChildView;
+use legwork_core::time::Moment;
+use std::time::Duration;
+
+impl Dispatcher {
+    /// The unsettled children, and the settled ones of `delegation`.
+    pub(super) fn view(&self, delegation: Option<&DelegationId>) -> Vec<ChildView> {
+        let now = self.wiring.clock.now().mono;
+        let mut views = Vec::new();
+        for delegated in self.book.delegations() {
+            let whole = Some(&delegated.accepted.delegation) == delegation;
+            let children = delegated.children.iter().enumerate();
+            let shown = children.filter(|(_, child)| whole || child.state.outcome().is_none());
+            views.extend(shown.map(|(task_index, child)| self.view_of(delegated, task_index, child, now)));
+        }
+        views
+    }
+
+    fn view_of(&self, delegated: &Delegated, task_index: usize, child: &Tracked, now: Moment) -> ChildView {
+        let accepted = &delegated.accepted;
+        let run = self.runs.get(&child.id);
+        let pulse = run.map_or_else(|| child.pulse.clone(), |run| run.pulse.borrow().clone());
+        let moved = if pulse.beat == child.pulse.beat { child.moved } else { now };
+        let end = child.ended.unwrap_or(now);
+        ChildView {
+            delegation: accepted.delegation.clone(),
+            session: accepted.lineage.session.clone(),
+            parent: accepted.lineage.parent.clone(),
+            child: child.id.clone(),
+            task_index,
+            goal: accepted.tasks[task_index].goal.clone(),
+            model: accepted.setting.route.model.clone(),
+            transcript: accepted.transcripts.get(task_index).cloned(),
+            state: child.state,
+            pulse,
+            elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),
+            quiet: end.since(moved),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What is said to running children: checked before it is stored, and kept until the child takes it at its next step. The
+//! store alone knows what was read and what was missed.
+
+use legwork_core::ids::{ChildId, SessionId};
+use legwork_core::ports::{Found, Steer, SteerError, Store, StoreError};
+use legwork_core::steering::Fate;
+use std::collections::VecDeque;
+use tokio::sync::watch;
+
+/// The longest text that is said at once, in bytes.
+pub(crate) const STEER_BYTES_MAX: usize = 64 * 1024;
+/// Texts that may wait for one child.
+pub(crate) const STEERS_WAITING_MAX: usize = 256;
+
+/// What was said to one child and not taken yet. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Said {
+    waiting: watch::Sender<VecDeque<Steer>>,
+}
+
+impl Said {
+    /// Adds one text; whoever stored it made sure that there is room.
+    pub(crate) fn add(&self, steer: Steer) {
+        self.waiting.send_modify(|waiting| waiting.push_back(steer));
+    }
+
+    /// Everything that waits, in order; nothing waits after that.
+    pub(crate) fn take(&self) -> Vec<Steer> {
+        self.waiting.send_replace(VecDeque::new()).into()
+    }
+}
+
+/// Whether `text` may be said to `child` by `session`, or by a person at the terminal when there is none.
+///
+/// # Errors
+/// The [`SteerError`] that says why not. Unknown children and those of other conversations are told apart by nobody
+/// (CTRL-4).
+pub(crate) async fn objection(
+    store: &dyn Store,
+    child: &ChildId,
+    text: &str,
+    session: Option<&SessionId>,
+) -> Result<(), SteerError> {
+    if text.trim().is_empty() {
+        return Err(SteerError::Blank);
+    }
+    if text.len() > STEER_BYTES_MAX {
+        return Err(SteerError::TooLong { bytes: text.len(), bytes_max: STEER_BYTES_MAX });
+    }
+    if !is_theirs(store, child, session).await.map_err(failed)? {
+        return Err(SteerError::NotFound(child.clone()));
+    }
+    let steers = store.steers(child).await.map_err(failed)?;
+    let waiting = steers.iter().filter(|steer| steer.fate == Fate::Open).count();
+    if waiting >= STEERS_WAITING_MAX {
+        return Err(SteerError::Full { child: child.clone(), waiting, waiting_max: STEERS_WAITING_MAX });
+    }
+    Ok(())
+}
+
+pub(crate) fn failed(error: StoreError) -> SteerError {
+    SteerError::Store(error.to_string())
+}
+
+/// Whether the child is unsettled and, when a conversation asks, works for it.
+async fn is_theirs(
+    store: &dyn Store,
+    child: &ChildId,
+    session: Option<&SessionId>,
+) -> Result<bool, StoreError> {
+    let found = store.find(child.as_str()).await?;
+    let delegation = found.into_iter().find_map(|found| match found {
+        // The id must be whole: the beginning of one is nobody.
+        Found::Child(delegation, whole) if whole == *child => Some(delegation),
+        Found::Child(..) | Found::Delegation(_) | Found::Unit(..) | Found::Session(_) => None,
+    });
+    let Some(delegation) = delegation else { return Ok(false) };
+    let Some(record) = store.delegation(&delegation).await? else { return Ok(false) };
+    let is_open = record.children.iter().any(|row| row.id == *child && row.outcome().is_none());
+    Ok(is_open && session.is_none_or(|session| record.accepted.lineage.session == *session))
+}

@@ -35,7 +35,7 @@ impl Dispatcher {
             task_index,
             goal: accepted.tasks[task_index].goal.clone(),
             model: accepted.setting.route.model.clone(),
-            transcript: accepted.transcripts.get(task_index).cloned(),
+            transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),
             state: child.state,
             pulse,
             elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),

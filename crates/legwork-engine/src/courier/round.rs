@@ -26,9 +26,8 @@ const LONGEST_GAP: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 const BUSY: &str = "the session was busy";
-const BROKE_OFF: &str = "the offer broke off before it was answered";
+const BROKE_OFF: &str = "the offer broke off before the session had stored a turn";
 const OWNER_DIED: &str = "the process that took the results died before its turn was stored";
-const IDLE_WITHOUT_TURN: &str = "the session is idle and has not stored the turn";
 const CLOSED: &str = "the session was closed before its turn was stored";
 
 /// Brings completions to one session.
@@ -195,11 +194,13 @@ impl Courier {
         if let Some(hold) = &self.in_hand {
             match units.iter().find(|unit| unit.unit == hold.unit).map(|unit| &unit.state) {
                 Some(DeliveryState::Claimed { claim, .. }) if *claim == hold.claim => {
-                    if self.patience.is_longest() {
-                        tracing::warn!(session = %self.session, unit = %hold.unit, IDLE_WITHOUT_TURN);
-                        self.owed.extend(self.in_hand.take().map(|hold| hold.claim));
+                    if !self.patience.is_longest() {
+                        return Ok(Look::InHand);
                     }
-                    return Ok(Look::InHand);
+                    tracing::warn!(session = %self.session, unit = %hold.unit, "a session is idle and has not stored the turn of a result; the result is offered again");
+                    self.owed.extend(self.in_hand.take().map(|hold| hold.claim));
+                    self.pay().await?;
+                    return Ok(Look::CameBack);
                 }
                 Some(_) => {
                     self.in_hand = None;

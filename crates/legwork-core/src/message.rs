@@ -139,6 +139,27 @@ impl Message {
         })
     }
 
+    /// The beginning of what it says, on one line of at most `chars_max` characters; `None` when it has no text.
+    pub fn one_line(&self, chars_max: usize) -> Option<String> {
+        let text = self.plain_text();
+        let breaks = |letter: char| letter.is_whitespace() || letter.is_control();
+        let mut line = String::new();
+        let mut room = chars_max;
+        for word in text.split(breaks).filter(|word| !word.is_empty()) {
+            if room == 0 {
+                break;
+            }
+            if !line.is_empty() {
+                line.push(' ');
+                room -= 1;
+            }
+            line.extend(word.chars().take(room));
+            room = room.saturating_sub(word.chars().count());
+        }
+        line.truncate(line.trim_end().len());
+        (!line.is_empty()).then_some(line)
+    }
+
     /// The summary that the message is, if it is one.
     pub fn summary(&self) -> Option<&Summary> {
         self.parts.iter().find_map(|part| match part {

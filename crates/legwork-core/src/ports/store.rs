@@ -9,7 +9,7 @@ use crate::batch::Reach;
 use crate::delivery::{DeliveryState, ParkReason};
 use crate::fact::Append;
 use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId};
-use crate::message::Message;
+use crate::message::{Author, Message};
 use crate::pulse::Pulse;
 use crate::record::{DelegationRecord, OwnerRecord, ProcessGroup};
 use crate::steering::{Asked, Request, RequestRecord};
@@ -327,6 +327,17 @@ pub struct Turn {
     pub messages: Vec<Message>,
     /// Claims that they carry.
     pub acknowledge: Vec<ClaimId>,
+}
+
+impl Turn {
+    /// Characters of a session's opening at most.
+    pub const OPENING_CHARS_MAX: usize = 120;
+
+    /// What the session's opening becomes with these messages, when it has none yet.
+    pub fn opening(&self) -> Option<String> {
+        let said = self.messages.iter().filter(|message| message.author == Author::User);
+        said.filter_map(|message| message.one_line(Self::OPENING_CHARS_MAX)).next()
+    }
 }
 
 /// Which delegations to list.

@@ -68,8 +68,15 @@ async fn write_journal(store: &SqliteStore, actor: Actor, fence: &Fence, writes:
             changes.insert(0, StepChange::Finish { seq: before, product: Product::Reply(reply()) });
         }
         let at = Timestamp(i64::from(seq));
-        let write =
-            WriteSteps { actor: actor.clone(), fence: fence.clone(), at, changes, acknowledge: vec![] };
+        let write = WriteSteps {
+            actor: actor.clone(),
+            fence: fence.clone(),
+            at,
+            changes,
+            acknowledge: vec![],
+            turn: None,
+            seen: vec![],
+        };
         store.write_steps(write).await.expect("the write is stored");
     }
 }

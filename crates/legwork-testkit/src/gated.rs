@@ -8,12 +8,12 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Facts, Filter, Found, NewSession, Pending, SessionRecord, Steps, Store,
-    StoreError, StoreHealth, Turn, WriteSteps,
+    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord, Steps,
+    Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
-use legwork_core::steering::Request;
+use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -198,12 +198,24 @@ impl Facts for GatedStore {
         self.inner.dismiss(unit, at, reason)
     }
 
-    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>> {
+    fn ask(&self, request: Request) -> Pending<'_, Result<Asked, StoreError>> {
         self.inner.ask(request)
     }
 
-    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>> {
-        self.inner.requests(after)
+    fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>> {
+        self.inner.news(after)
+    }
+
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+        self.inner.steers(child)
+    }
+
+    fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        self.inner.set_paused(paused, at)
+    }
+
+    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+        self.inner.undelivered(session)
     }
 
     fn settle_request(
@@ -269,8 +281,8 @@ impl Steps for GatedStore {
 }
 
 impl Conversations for GatedStore {
-    fn create_session(&self, session: NewSession) -> Pending<'_, Result<(), StoreError>> {
-        self.inner.create_session(session)
+    fn create_session(&self, session: NewSession, holder: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
+        self.inner.create_session(session, holder)
     }
 
     fn session(&self, id: &SessionId) -> Pending<'_, Result<Option<SessionRecord>, StoreError>> {
@@ -279,6 +291,27 @@ impl Conversations for GatedStore {
 
     fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>> {
         self.inner.sessions(folder)
+    }
+
+    fn hold_session(
+        &self,
+        id: &SessionId,
+        owner: &OwnerId,
+        instead_of: Option<&OwnerId>,
+    ) -> Pending<'_, Result<Held, StoreError>> {
+        self.inner.hold_session(id, owner, instead_of)
+    }
+
+    fn release_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
+        self.inner.release_session(id, owner)
+    }
+
+    fn rename_session(&self, id: &SessionId, name: Option<&str>) -> Pending<'_, Result<(), StoreError>> {
+        self.inner.rename_session(id, name)
+    }
+
+    fn delete_session(&self, id: &SessionId) -> Pending<'_, Result<(), StoreError>> {
+        self.inner.delete_session(id)
     }
 
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {

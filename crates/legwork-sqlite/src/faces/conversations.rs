@@ -1,24 +1,50 @@
 //! The face `Conversations`: turns each call into a command or a look. The statements are in `sql/`.
 
 use crate::SqliteStore;
-use crate::sql::history;
-use legwork_core::ids::SessionId;
+use crate::sql::{history, sessions};
+use legwork_core::ids::{OwnerId, SessionId};
 use legwork_core::message::Message;
-use legwork_core::ports::{Conversations, NewSession, Pending, SessionRecord, StoreError, Turn};
+use legwork_core::ports::{Conversations, Held, NewSession, Pending, SessionRecord, StoreError, Turn};
 
 impl Conversations for SqliteStore {
-    fn create_session(&self, session: NewSession) -> Pending<'_, Result<(), StoreError>> {
-        Box::pin(self.write(move |connection| history::create(connection, &session)))
+    fn create_session(&self, session: NewSession, holder: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
+        let holder = holder.clone();
+        Box::pin(self.write(move |connection| sessions::create(connection, &session, &holder)))
     }
 
     fn session(&self, id: &SessionId) -> Pending<'_, Result<Option<SessionRecord>, StoreError>> {
         let id = id.clone();
-        Box::pin(self.read(move |connection| history::session(connection, &id)))
+        Box::pin(self.read(move |connection| sessions::session(connection, &id)))
     }
 
     fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>> {
         let folder = folder.map(str::to_owned);
-        Box::pin(self.read(move |connection| history::sessions(connection, folder.as_deref())))
+        Box::pin(self.read(move |connection| sessions::sessions(connection, folder.as_deref())))
+    }
+
+    fn hold_session(
+        &self,
+        id: &SessionId,
+        owner: &OwnerId,
+        instead_of: Option<&OwnerId>,
+    ) -> Pending<'_, Result<Held, StoreError>> {
+        let (id, owner, instead_of) = (id.clone(), owner.clone(), instead_of.cloned());
+        Box::pin(self.write(move |connection| sessions::hold(connection, &id, (&owner, instead_of.as_ref()))))
+    }
+
+    fn release_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
+        let (id, owner) = (id.clone(), owner.clone());
+        Box::pin(self.write(move |connection| sessions::release(connection, &id, &owner)))
+    }
+
+    fn rename_session(&self, id: &SessionId, name: Option<&str>) -> Pending<'_, Result<(), StoreError>> {
+        let (id, name) = (id.clone(), name.map(str::to_owned));
+        Box::pin(self.write(move |connection| sessions::rename(connection, &id, name.as_deref())))
+    }
+
+    fn delete_session(&self, id: &SessionId) -> Pending<'_, Result<(), StoreError>> {
+        let id = id.clone();
+        Box::pin(self.write(move |connection| sessions::delete(connection, &id)))
     }
 
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {

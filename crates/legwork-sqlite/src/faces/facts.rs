@@ -4,14 +4,20 @@ use crate::SqliteStore;
 use crate::encoding::to_json;
 use crate::sql::append::Prepared;
 use crate::sql::claims::End;
-use crate::sql::{accept, append, claims, find, groups, health, owners, prune, pulses, records, requests};
+use crate::sql::{
+    accept, append, claims, due, find, groups, health, owners, prune, pulses, records, requests, switches,
+};
 use legwork_core::delivery::ParkReason;
 use legwork_core::fact::Append;
-use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, UnitId};
-use legwork_core::ports::{AppendError, Facts, Filter, Found, Pending, StoreError, StoreHealth};
+use legwork_core::ids::{
+    CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
+};
+use legwork_core::ports::{
+    AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
-use legwork_core::steering::Request;
+use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
 
@@ -102,15 +108,29 @@ impl Facts for SqliteStore {
         Box::pin(self.write(move |connection| claims::dismiss(connection, &unit, at, &reason)))
     }
 
-    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>> {
+    fn ask(&self, request: Request) -> Pending<'_, Result<Asked, StoreError>> {
         Box::pin(async move {
-            let body = to_json(&request)?;
-            self.write(move |connection| requests::ask(connection, &request, &body)).await
+            let (child, body) = (requests::steered(&request)?, to_json(&request)?);
+            self.write(move |connection| requests::ask(connection, &request, (child.as_ref(), &body))).await
         })
     }
 
-    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>> {
-        Box::pin(self.read(move |connection| requests::open_after(connection, after)))
+    fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>> {
+        Box::pin(self.read(move |connection| requests::news(connection, after)))
+    }
+
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+        let child = child.clone();
+        Box::pin(self.read(move |connection| requests::of_child(connection, &child)))
+    }
+
+    fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |connection| switches::set(connection, switches::PAUSED, paused, at)))
+    }
+
+    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+        let session = session.clone();
+        Box::pin(self.read(move |connection| due::of(connection, &session)))
     }
 
     fn settle_request(
@@ -120,7 +140,7 @@ impl Facts for SqliteStore {
         at: Timestamp,
     ) -> Pending<'_, Result<(), StoreError>> {
         let (request, owner) = (request.clone(), owner.clone());
-        Box::pin(self.write(move |connection| requests::settle(connection, &request, &owner, at)))
+        Box::pin(self.write(move |connection| requests::settle(connection, &request, (&owner, at))))
     }
 
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {

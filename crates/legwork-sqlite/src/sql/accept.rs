@@ -25,6 +25,7 @@ pub(crate) fn accept(connection: &Connection, prepared: &Prepared, accepted: &Ac
     insert_delegation(connection, &draft, prepared, accepted)?;
     append::write_facts(connection, draft.no, prepared)?;
     insert_units(connection, &draft)?;
+    draft.enqueue_ready()?;
     Ok(insert_children(connection, &draft, accepted)?)
 }
 
@@ -127,8 +128,8 @@ fn insert_delegation(
 ) -> Result<(), Failure> {
     let append = &prepared.append;
     let mut statement = connection.prepare_cached(
-        "INSERT INTO delegations (no, id, session, caller, call, owner, epoch, seq, unsettled, accepted_at, settled_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO delegations (no, id, session, caller, call, owner, epoch, seq, unsettled, accepted_at, settled_at, reach) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     let key = accepted.call_key.as_ref();
     statement.execute((
@@ -143,6 +144,7 @@ fn insert_delegation(
         draft.unsettled,
         append.at.0,
         (draft.unsettled == 0).then_some(append.at.0),
+        to_json(&accepted.reach)?,
     ))?;
     Ok(())
 }

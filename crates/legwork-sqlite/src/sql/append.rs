@@ -61,7 +61,7 @@ fn append_one(connection: &Connection, prepared: &Prepared) -> Result<(), Unfit>
     }
     let mut draft = Draft::new(connection, head.no, head.unsettled);
     apply_facts(&mut draft, append, 0)?;
-    draft.update_rows()?;
+    draft.update_rows((&append.owner, append.at))?;
     write_facts(connection, draft.no, prepared)?;
     Ok(update_head(connection, &draft, append)?)
 }

@@ -1,6 +1,7 @@
 //! The moves of deliveries after their unit has settled. A claim that is not the current one moves nothing.
 
 use super::delivery::{self, Columns, Entry};
+use super::due;
 use crate::failure::Failure;
 use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine, ParkReason};
 use legwork_core::ids::{ClaimId, UnitId};
@@ -165,5 +166,5 @@ fn write(connection: &Connection, no: i64, next: &DeliveryState, entry: &Entry<'
         "UPDATE units SET state = ?2, tries = ?3, claim = ?4, parked = ?5, ledger = ledger || ?6 WHERE no = ?1",
     )?;
     statement.execute((no, state, tries, claim, parked, entry.line(next)?))?;
-    Ok(())
+    if next.is_final() { due::leave(connection, no) } else { Ok(()) }
 }

@@ -2,11 +2,12 @@
 //! every fact of the append has been applied.
 
 use super::delivery::{self, Columns, Entry};
+use super::{due, requests};
 use crate::encoding::{from_json, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::child::ChildEvent;
 use legwork_core::delivery::{DeliveryEvent, DeliveryState};
-use legwork_core::ids::{ChildId, UnitId};
+use legwork_core::ids::{ChildId, OwnerId, UnitId};
 use legwork_core::ports::AppendError;
 use legwork_core::record::ChildRecord;
 use legwork_core::time::Timestamp;
@@ -22,6 +23,8 @@ pub(crate) struct Draft<'c> {
     pub(crate) unsettled: i64,
     children: BTreeMap<ChildId, DraftChild>,
     units: BTreeMap<i64, DraftUnit>,
+    /// Numbers of units that become ready, in that order.
+    ready: Vec<i64>,
 }
 
 /// One child's row.
@@ -63,7 +66,8 @@ impl Unfit {
 
 impl<'c> Draft<'c> {
     pub(crate) fn new(connection: &'c Connection, no: i64, unsettled: i64) -> Self {
-        Draft { connection, no, unsettled, children: BTreeMap::new(), units: BTreeMap::new() }
+        let (children, units) = (BTreeMap::new(), BTreeMap::new());
+        Draft { connection, no, unsettled, children, units, ready: Vec::new() }
     }
 
     /// Takes in a child that has no row yet, or is known already.
@@ -106,6 +110,7 @@ impl<'c> Draft<'c> {
         unit.state = state.map_err(|illegal| Unfit::illegal(format!("{id}: {illegal}")))?;
         let entry = Entry { at, claimant: None, reason: "every subagent of the unit has ended" };
         unit.ledger += &entry.line(&unit.state)?;
+        self.ready.push(no);
         Ok(())
     }
 
@@ -173,15 +178,23 @@ impl<'c> Draft<'c> {
         Ok(DraftUnit { id, unsettled: row.get(5)?, state: delivery::read(row, 0)?, ledger: String::new() })
     }
 
-    /// Brings the loaded rows up to date in the store.
-    pub(crate) fn update_rows(&self) -> Result<(), Failure> {
+    /// Brings the loaded rows up to date in the store. What a child that settles has not read is missed with that.
+    pub(crate) fn update_rows(&self, writer: (&OwnerId, Timestamp)) -> Result<(), Failure> {
         for child in self.children.values() {
             self.update_child(child)?;
+            if child.record.outcome().is_some() {
+                requests::miss(self.connection, &child.record.id, writer)?;
+            }
         }
         for (no, unit) in &self.units {
             self.update_unit(*no, unit)?;
         }
-        Ok(())
+        self.enqueue_ready()
+    }
+
+    /// Puts the units that become ready behind what is due to the session already.
+    pub(crate) fn enqueue_ready(&self) -> Result<(), Failure> {
+        self.ready.iter().try_for_each(|no| due::enqueue(self.connection, *no))
     }
 
     fn update_child(&self, child: &DraftChild) -> Result<(), Failure> {

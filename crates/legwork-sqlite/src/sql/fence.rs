@@ -12,12 +12,26 @@ use rusqlite::{Connection, OptionalExtension};
 pub(crate) fn pass(connection: &Connection, actor: &Actor, fence: &Fence) -> Result<i64, Failure> {
     match actor {
         Actor::Child(child) => pass_child(connection, child, fence),
-        Actor::Session(session) => {
-            known_owner(connection, &fence.owner)?;
-            number_of_session(connection, session)?
-                .map(|no| -no)
-                .ok_or_else(|| Failure::conflict(format!("there is no session {session}")))
+        Actor::Session(session) => pass_session(connection, session, &fence.owner).map(|no| -no),
+    }
+}
+
+/// The row number of a session that `owner` has open.
+pub(crate) fn pass_session(
+    connection: &Connection,
+    session: &SessionId,
+    owner: &OwnerId,
+) -> Result<i64, Failure> {
+    let mut statement = connection.prepare_cached("SELECT no, holder FROM sessions WHERE id = ?1")?;
+    let found = statement.query_row((session.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)));
+    let (no, holder): (i64, Option<String>) =
+        found.optional()?.ok_or_else(|| Failure::conflict(format!("there is no session {session}")))?;
+    match holder {
+        Some(holder) if holder == owner.as_str() => Ok(no),
+        Some(holder) => {
+            Err(StoreError::Fenced(format!("{session} is open in {holder}, not in {owner}")).into())
         }
+        None => Err(StoreError::Fenced(format!("{session} is open nowhere, and not in {owner}")).into()),
     }
 }
 

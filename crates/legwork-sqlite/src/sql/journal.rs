@@ -1,10 +1,10 @@
 //! Journals of steps, kept as a log: one row when a step begins, one when it ends.
 
 use super::claims::{self, End};
-use super::fence;
+use super::{fence, history, requests};
 use crate::encoding::{from_json, small, to_json};
 use crate::failure::Failure;
-use legwork_core::ids::ClaimId;
+use legwork_core::ids::{ClaimId, RequestId};
 use legwork_core::ports::{StoreError, WriteSteps};
 use legwork_core::step::{Actor, Fence, StepChange, StepRecord, StepState};
 use legwork_core::time::Timestamp;
@@ -20,7 +20,10 @@ pub(crate) struct Prepared {
     actor: Actor,
     fence: Fence,
     at: Timestamp,
+    /// Those of the turn too.
     acknowledge: Vec<ClaimId>,
+    turn: Option<history::Prepared>,
+    seen: Vec<(RequestId, u32)>,
     rows: Vec<StepRow>,
 }
 
@@ -33,8 +36,10 @@ struct StepRow {
 impl Prepared {
     pub(crate) fn new(write: WriteSteps) -> Result<Self, StoreError> {
         let rows = write.changes.iter().map(row).collect::<Result<_, _>>()?;
-        let WriteSteps { actor, fence, at, acknowledge, .. } = write;
-        Ok(Prepared { actor, fence, at, acknowledge, rows })
+        let WriteSteps { actor, fence, at, mut acknowledge, turn, seen, .. } = write;
+        let turn = turn.map(history::Prepared::new).transpose()?;
+        acknowledge.extend(turn.iter().flat_map(history::Prepared::claims).cloned());
+        Ok(Prepared { actor, fence, at, acknowledge, turn, seen, rows })
     }
 }
 
@@ -46,17 +51,51 @@ fn row(change: &StepChange) -> Result<StepRow, StoreError> {
     })
 }
 
-/// Writes the changes and ends the claims, all or nothing.
+/// Writes the changes with all that is committed with them, all or nothing.
 pub(crate) fn write(connection: &Connection, write: &Prepared) -> Result<(), Failure> {
     let actor = fence::pass(connection, &write.actor, &write.fence)?;
     check_order(connection, actor, &write.rows)?;
+    let session = write.turn.as_ref().map(|turn| check_turn(connection, write, turn)).transpose()?;
+    check_seen(connection, write)?;
     let endings = claims::check_all(connection, &write.acknowledge, &End::Acknowledge)?;
     let mut statement = connection
         .prepare_cached("INSERT INTO steps (actor, seq, phase, at, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for row in &write.rows {
         statement.execute((actor, row.seq, row.phase, write.at.0, row.body.as_str()))?;
     }
+    if let Some((no, turn)) = session.zip(write.turn.as_ref()) {
+        history::write(connection, no, turn)?;
+    }
+    requests::mark_seen(connection, &write.seen, (&write.fence.owner, write.at))?;
     claims::write_all(connection, &endings, &End::Acknowledge, write.at)
+}
+
+/// The number of the session whose history grows: the one whose journal it is.
+fn check_turn(
+    connection: &Connection,
+    write: &Prepared,
+    prepared: &history::Prepared,
+) -> Result<i64, Failure> {
+    let session = &prepared.turn().session;
+    if write.actor != Actor::Session(session.clone()) {
+        let actor = write.actor.as_str();
+        return Err(Failure::conflict(format!(
+            "a turn of {session} cannot be written with {actor}'s journal"
+        )));
+    }
+    history::check(connection, prepared)
+}
+
+/// Steers are taken in by a step that begins in the same write.
+fn check_seen(connection: &Connection, write: &Prepared) -> Result<(), Failure> {
+    for (request, step) in &write.seen {
+        if !write.rows.iter().any(|row| row.phase == INTENDED && row.seq == *step) {
+            return Err(Failure::conflict(format!(
+                "step {step}, which takes {request} in, does not begin here"
+            )));
+        }
+    }
+    requests::check_seen(connection, &write.actor, &write.seen)
 }
 
 /// A step begins at the next free place, and only a step that has begun and not ended can end.

@@ -1,47 +1,158 @@
-//! Stops and steers on their way to whoever owns what they are aimed at.
+//! Stops and steers on their way to whoever owns what they are aimed at, and what became of them.
 
-use crate::encoding::{counter, from_json, stored};
+use super::switches;
+use crate::encoding::{counter, from_json, stored, to_json};
 use crate::failure::Failure;
-use legwork_core::ids::{OwnerId, RequestId};
-use legwork_core::steering::Request;
+use legwork_core::ids::{ChildId, OwnerId, RequestId};
+use legwork_core::ports::{News, StoreError};
+use legwork_core::steering::{Asked, Fate, Request, RequestRecord, Scope, Wish};
+use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// The child that a steer is for; nothing for a stop.
+///
+/// # Errors
+/// `Conflict` for a steer that is aimed at anything but one child.
+pub(crate) fn steered(request: &Request) -> Result<Option<ChildId>, StoreError> {
+    match (&request.wish, &request.scope) {
+        (Wish::Stop { .. }, _) => Ok(None),
+        (Wish::Steer { .. }, Scope::Child(child)) => Ok(Some(child.clone())),
+        (Wish::Steer { .. }, Scope::Delegation(_) | Scope::Unit(_) | Scope::Session(_) | Scope::All) => {
+            Err(StoreError::Conflict(format!("{} is a steer, which only one child can take", request.id)))
+        }
+    }
+}
 
 /// Stores a request. The same one again is harmless: its id is its receipt.
-pub(crate) fn ask(connection: &Connection, request: &Request, body: &str) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO requests (id, at, body) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING",
-    )?;
-    statement.execute((request.id.as_str(), request.at.0, body))?;
-    Ok(())
-}
-
-/// The open requests with a number above `after`, in the order they were made.
-pub(crate) fn open_after(connection: &Connection, after: u64) -> Result<Vec<(u64, Request)>, Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT no, body FROM requests WHERE no > ?1 AND settled_by IS NULL ORDER BY no")?;
-    let mut rows = statement.query((stored(after),))?;
-    let mut open = Vec::new();
-    while let Some(row) = rows.next()? {
-        open.push((counter(row.get(0)?), from_json(&row.get::<_, String>(1)?)?));
+pub(crate) fn ask(
+    connection: &Connection,
+    request: &Request,
+    (child, body): (Option<&ChildId>, &str),
+) -> Result<Asked, Failure> {
+    let mut known = connection.prepare_cached("SELECT 1 FROM requests WHERE id = ?1")?;
+    if known.exists((request.id.as_str(),))? {
+        return Ok(Asked::Stored);
     }
-    Ok(open)
+    if let Some(child) = child {
+        let mut statement =
+            connection.prepare_cached("SELECT ended_at IS NULL FROM children WHERE id = ?1")?;
+        match statement.query_row((child.as_str(),), |row| row.get(0)).optional()? {
+            Some(true) => {}
+            Some(false) => return Ok(Asked::Ended),
+            None => return Ok(Asked::Unknown),
+        }
+    }
+    let mut statement =
+        connection.prepare_cached("INSERT INTO requests (id, at, body, child) VALUES (?1, ?2, ?3, ?4)")?;
+    statement.execute((request.id.as_str(), request.at.0, body, child.map(ChildId::as_str)))?;
+    Ok(Asked::Stored)
 }
 
-/// Marks a request as carried out. The first mark stays.
+/// The open requests with a number above `after`, in the order they were made, and the pause.
+pub(crate) fn news(connection: &Connection, after: u64) -> Result<News, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT no, body FROM requests WHERE settled_at IS NULL AND no > ?1 ORDER BY no")?;
+    let mut rows = statement.query((stored(after),))?;
+    let mut requests = Vec::new();
+    while let Some(row) = rows.next()? {
+        requests.push((counter(row.get(0)?), from_json(&row.get::<_, String>(1)?)?));
+    }
+    Ok(News { requests, paused: switches::is_on(connection, switches::PAUSED)? })
+}
+
+/// The steers of a child, oldest first.
+pub(crate) fn of_child(connection: &Connection, child: &ChildId) -> Result<Vec<RequestRecord>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT body, fate, settled_at FROM requests WHERE child = ?1 ORDER BY no")?;
+    let mut rows = statement.query((child.as_str(),))?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(record(row)?);
+    }
+    Ok(records)
+}
+
+fn record(row: &Row<'_>) -> Result<RequestRecord, Failure> {
+    let fate: Option<String> = row.get(1)?;
+    Ok(RequestRecord {
+        request: from_json(&row.get::<_, String>(0)?)?,
+        fate: fate.map_or(Ok(Fate::Open), |fate| from_json(&fate))?,
+        decided_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+    })
+}
+
+/// Marks a stop as carried out. The first mark stays.
 pub(crate) fn settle(
     connection: &Connection,
     request: &RequestId,
-    owner: &OwnerId,
-    at: Timestamp,
+    (owner, at): (&OwnerId, Timestamp),
 ) -> Result<(), Failure> {
-    let mut known = connection.prepare_cached("SELECT 1 FROM requests WHERE id = ?1")?;
-    if !known.exists((request.as_str(),))? {
-        return Err(Failure::conflict(format!("there is no request {request}")));
+    let mut known = connection.prepare_cached("SELECT child IS NULL FROM requests WHERE id = ?1")?;
+    match known.query_row((request.as_str(),), |row| row.get(0)).optional()? {
+        Some(true) => decide(connection, request, &Fate::CarriedOut, (owner, at)),
+        Some(false) => Err(Failure::conflict(format!("{request} is a steer, which is seen or missed"))),
+        None => Err(Failure::conflict(format!("there is no request {request}"))),
     }
+}
+
+/// Refuses steers that are not for `actor`, are named twice, or are not open any more.
+pub(crate) fn check_seen(
+    connection: &Connection,
+    actor: &Actor,
+    seen: &[(RequestId, u32)],
+) -> Result<(), Failure> {
+    let mut open =
+        connection.prepare_cached("SELECT child, settled_at IS NULL FROM requests WHERE id = ?1")?;
+    for (place, (request, _)) in seen.iter().enumerate() {
+        let found = open.query_row((request.as_str(),), |row| {
+            Ok((row.get::<_, Option<String>>(0)?, row.get::<_, bool>(1)?))
+        });
+        let is_for_it = match (found.optional()?, actor) {
+            (Some((Some(child), true)), Actor::Child(id)) => child == id.as_str(),
+            (Some((Some(_) | None, _)) | None, Actor::Child(_) | Actor::Session(_)) => false,
+        };
+        if !is_for_it || seen[..place].iter().any(|(other, _)| other == request) {
+            return Err(Failure::conflict(format!("{request} is not an open steer of {}", actor.as_str())));
+        }
+    }
+    Ok(())
+}
+
+/// Marks steers as read.
+pub(crate) fn mark_seen(
+    connection: &Connection,
+    seen: &[(RequestId, u32)],
+    (owner, at): (&OwnerId, Timestamp),
+) -> Result<(), Failure> {
+    for (request, step) in seen {
+        decide(connection, request, &Fate::Seen { step: *step }, (owner, at))?;
+    }
+    Ok(())
+}
+
+fn decide(
+    connection: &Connection,
+    request: &RequestId,
+    fate: &Fate,
+    (owner, at): (&OwnerId, Timestamp),
+) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
-        "UPDATE requests SET settled_by = ?2, settled_at = ?3 WHERE id = ?1 AND settled_by IS NULL",
+        "UPDATE requests SET fate = ?2, settled_by = ?3, settled_at = ?4 WHERE id = ?1 AND settled_at IS NULL",
     )?;
-    statement.execute((request.as_str(), owner.as_str(), at.0))?;
+    statement.execute((request.as_str(), to_json(fate)?, owner.as_str(), at.0))?;
+    Ok(())
+}
+
+/// Marks what a child that has settled did not read.
+pub(crate) fn miss(
+    connection: &Connection,
+    child: &ChildId,
+    (owner, at): (&OwnerId, Timestamp),
+) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE requests SET fate = ?2, settled_by = ?3, settled_at = ?4 WHERE child = ?1 AND settled_at IS NULL",
+    )?;
+    statement.execute((child.as_str(), to_json(&Fate::Missed)?, owner.as_str(), at.0))?;
     Ok(())
 }

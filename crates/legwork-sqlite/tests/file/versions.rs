@@ -1,11 +1,16 @@
-//! Files of other versions. The fixture was written by version 1 of the schema and must open for ever.
+//! Files of other versions. Each fixture was written by its version of the schema and must open for ever.
 
 use crate::accepting::{acceptance, enter, life, owner, template};
 use crate::place::FilePlace;
+use legwork_core::batch::Reach;
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch, SessionId, UnitId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch, RequestId, SessionId, UnitId};
 use legwork_core::message::{Author, Message};
-use legwork_core::ports::{Conversations, Facts, NewSession, Steps, StoreError, Turn, WriteSteps};
+use legwork_core::ports::{
+    Conversations, Facts, Held, NewSession, News, SessionKind, Steps, StoreError, Turn, Undelivered,
+    WriteSteps,
+};
+use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, Fence, Product, StepChange, StepState};
 use legwork_core::time::Timestamp;
 use legwork_sqlite::{SqliteStore, StoreOptions};
@@ -15,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The newest version that this build knows.
-const KNOWN: u32 = 1;
+const KNOWN: u32 = 2;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, StoreOptions::default()).expect("the store opens")
@@ -51,10 +56,8 @@ async fn a_file_of_a_newer_version_is_refused_and_left_alone() {
     assert_eq!(fs::read(place.path()).expect("ours"), before);
 }
 
-#[tokio::test]
-async fn the_fixture_of_version_1_opens_and_goes_on() {
-    let place = FilePlace::new();
-    let store = open(&copied(&place, 1));
+/// What the fixtures of all versions hold.
+async fn check_common_content(store: &SqliteStore) {
     let health = store.health().await.expect("readable");
     assert_eq!((health.version, health.open, health.undelivered), (KNOWN, 1, 1));
     assert_eq!(health.problems, Vec::<String>::new());
@@ -69,8 +72,8 @@ async fn the_fixture_of_version_1_opens_and_goes_on() {
         history,
         Ok(vec![Message::text(Author::User, "hello"), Message::text(Author::Completion, "done")])
     );
-    let steps = store.steps(&Actor::Child(ChildId::from_bits(0, 1))).await.expect("readable");
-    let states: Vec<_> = steps.into_iter().map(|step| (step.seq, step.action, step.state)).collect();
+    let steps = store.steps(&child_of_open()).await.expect("readable");
+    let states: Vec<_> = steps.into_iter().take(3).map(|step| (step.seq, step.action, step.state)).collect();
     let opened = Product::Opened(vec![Message::text(Author::User, "goal")]);
     let expected = [
         (0, Action::Open, StepState::Done(opened)),
@@ -78,18 +81,141 @@ async fn the_fixture_of_version_1_opens_and_goes_on() {
         (2, Action::Model, StepState::Intended),
     ];
     assert_eq!(states, expected);
-    assert_eq!(store.append(vec![life(1)]).await, Ok(vec![Ok(())]));
+    let due = store.undelivered(&SessionId::from_bits(1)).await.expect("readable");
+    let expected = Undelivered {
+        delegation: DelegationId::from_bits(2),
+        unit: UnitId::whole(&DelegationId::from_bits(2)),
+        reach: Reach::Joined,
+        state: DeliveryState::Ready { tries: 0 },
+        claimant: None,
+    };
+    assert_eq!(due, [expected]);
 }
 
-/// A released step of the schema is never changed: a file made today has the tables of the fixture.
+/// What a file of any version can do once it is open: its work goes on, and its session is opened, written and closed.
+async fn go_on(store: &SqliteStore) {
+    let asked = store.ask(steer(7)).await;
+    assert_eq!(asked, Ok(Asked::Stored));
+    assert_eq!(store.append(vec![life(1)]).await, Ok(vec![Ok(())]));
+    let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable");
+    assert_eq!(fates.last().map(|steer| steer.fate.clone()), Some(Fate::Missed));
+    let session = SessionId::from_bits(1);
+    let due = store.undelivered(&session).await.expect("readable");
+    let due: Vec<_> = due.into_iter().map(|due| due.delegation).collect();
+    assert_eq!(due, [2, 1].map(DelegationId::from_bits));
+    assert_eq!(store.hold_session(&session, &owner(), None).await, Ok(Held::Here));
+    assert_eq!(store.append_turn(turn(session.clone(), 2, vec![])).await, Ok(()));
+    assert_eq!(store.release_session(&session, &owner()).await, Ok(()));
+    assert_eq!(store.prune(Timestamp(i64::MAX)).await, Ok(1));
+}
+
+#[tokio::test]
+async fn the_fixture_of_version_1_opens_and_goes_on() {
+    let place = FilePlace::new();
+    let path = copied(&place, 1);
+    let store = open(&path);
+    check_common_content(&store).await;
+    let session = store.session(&SessionId::from_bits(1)).await.expect("readable").expect("it is there");
+    assert_eq!(session.session.kind, SessionKind::Chat);
+    assert_eq!((session.holder, session.opening.as_deref()), (None, Some("hello")));
+    assert_eq!(store.news(0).await, Ok(News::default()));
+    go_on(&store).await;
+    let kept = Connection::open(path.with_extension("db.v1.bak")).expect("a copy was kept");
+    let version: u32 = kept.pragma_query_value(None, "user_version", |row| row.get(0)).expect("readable");
+    assert_eq!(version, 1);
+}
+
+#[tokio::test]
+async fn the_fixture_of_version_2_opens_and_goes_on() {
+    let place = FilePlace::new();
+    let store = open(&copied(&place, 2));
+    check_common_content(&store).await;
+    let session = store.session(&SessionId::from_bits(1)).await.expect("readable").expect("it is there");
+    assert_eq!(session.session.name.as_deref(), Some("first"));
+    assert_eq!(session.holder.map(|holder| holder.id), Some(owner()));
+    assert_eq!(session.opening.as_deref(), Some("hello"));
+    let other = store.session(&SessionId::from_bits(2)).await.expect("readable").expect("it is there");
+    assert_eq!((other.session.kind, other.holder), (SessionKind::Run, None));
+    let news = store.news(0).await.expect("readable");
+    assert_eq!((news.paused, news.requests.len()), (true, 1));
+    let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable");
+    let fates: Vec<_> = fates.into_iter().map(|steer| steer.fate).collect();
+    assert_eq!(fates, [Fate::Seen { step: 3 }, Fate::Open]);
+    assert!(store.write_steps(session_step(0)).await.is_err(), "that step has begun");
+    assert_eq!(store.write_steps(session_step(1)).await, Ok(()));
+    go_on(&store).await;
+}
+
+/// A released step of the schema is never changed: a file made today has the tables of the fixture, and a file of an older
+/// version has them once it was opened.
 #[tokio::test]
 async fn the_schema_is_the_one_of_the_fixture() {
-    let place = FilePlace::new();
-    drop(open(&place.path()));
-    let other = FilePlace::new();
-    let path = copied(&other, KNOWN);
-    assert_eq!(schema(&place.path()), schema(&path));
+    let fresh = FilePlace::new();
+    drop(open(&fresh.path()));
+    let known = FilePlace::new();
+    let path = copied(&known, KNOWN);
+    assert_eq!(schema(&fresh.path()), schema(&path));
+    for version in 1..KNOWN {
+        let place = FilePlace::new();
+        let older = copied(&place, version);
+        drop(open(&older));
+        assert_eq!(schema(&older), schema(&path), "version {version}");
+    }
 }
+
+/// Content that only an older version could hold: names that are taken twice, openings of every form, requests of both
+/// fates, and deliveries in every state.
+#[tokio::test]
+async fn a_file_of_version_1_is_brought_up_with_everything_in_it() {
+    let place = FilePlace::new();
+    let path = copied(&place, 1);
+    let old = Connection::open(&path).expect("SQLite works");
+    old.execute_batch(OLD_CONTENT).expect("the rows fit");
+    drop(old);
+    let store = open(&path);
+    let sessions = store.sessions(Some("/p")).await.expect("readable");
+    let names: Vec<_> = sessions.iter().map(|record| record.session.name.as_deref()).collect();
+    assert_eq!(names, [None, None, Some("twin"), Some("twin (ses_a)")]);
+    let openings: Vec<_> = sessions.iter().map(|record| record.opening.as_deref()).collect();
+    let long = "x".repeat(120);
+    assert_eq!(openings, [None, Some(long.as_str()), Some("two lines and a tab"), None]);
+
+    let open: Vec<_> =
+        store.news(0).await.expect("readable").requests.into_iter().map(|(no, _)| no).collect();
+    assert_eq!(open, [2]);
+    let settled: String = old_fate(&path);
+    assert_eq!(settled, "\"carried_out\"");
+    let due = store.undelivered(&SessionId::from_bits(1)).await.expect("readable");
+    let states: Vec<_> = due.iter().map(|due| (due.delegation.clone(), due.state.as_str())).collect();
+    assert_eq!(states, [(DelegationId::from_bits(1), "claimed"), (DelegationId::from_bits(2), "parked")]);
+    assert_eq!(due[0].claimant.as_deref(), Some("taker"));
+    assert_eq!(store.health().await.map(|health| health.problems), Ok(vec![]));
+}
+
+fn old_fate(path: &Path) -> String {
+    let connection = Connection::open(path).expect("SQLite works");
+    connection.query_row("SELECT fate FROM requests WHERE no = 1", (), |row| row.get(0)).expect("it is there")
+}
+
+const OLD_CONTENT: &str = r#"
+INSERT INTO sessions (no, id, name, kind, folder, created_at, messages, touched_at) VALUES
+  (10, 'ses_a', 'twin', 'chat', '/p', 1, 1, 1), (11, 'ses_b', 'twin', 'run', '/p', 2, 3, 2),
+  (12, 'ses_c', NULL, 'run', '/p', 3, 1, 3), (13, 'ses_d', NULL, 'shell', '/p', 4, 1, 4);
+INSERT INTO messages (session, seq, at, body) VALUES
+  (10, 0, 1, '{"author":"user","parts":[]}'),
+  (11, 0, 1, '{"author":"system","parts":[{"type":"text","text":"not this"}]}'),
+  (11, 1, 1, '{"author":"user","parts":[{"type":"text","text":" \n "}]}'),
+  (11, 2, 1, '{"author":"user","parts":[{"type":"text","text":"\n two  lines\r\nand\ta   tab\n"}]}'),
+  (12, 0, 1, json_object('author', 'user', 'parts',
+    json_array(json_object('type', 'text', 'text', replace(hex(zeroblob(100)), '0', 'x'))))),
+  (13, 0, 1, 'no JSON at all');
+INSERT INTO requests (no, id, at, body, settled_by, settled_at) VALUES
+  (1, 'req_1', 1, '{}', 'own_1', 2),
+  (2, 'req_2', 1, '{"id":"req_2","at":1,"scope":"all","wish":{"stop":{"reason":"cancelled","force":"ask"}}}', NULL, NULL);
+UPDATE units SET state = 'claimed', claim = 'clm_1',
+  ledger = '{"at":1,"state":"claimed","claimant":"taker","reason":null}' || char(10) WHERE no = 1;
+UPDATE units SET state = 'parked', parked = '"session_gone"' WHERE no = 2;
+"#;
 
 fn schema(path: &Path) -> Vec<(String, Option<String>)> {
     let connection = Connection::open(path).expect("SQLite works");
@@ -99,13 +225,23 @@ fn schema(path: &Path) -> Vec<(String, Option<String>)> {
     rows.map(|row| row.expect("SQLite works")).collect()
 }
 
-/// The journal of the child of the open delegation.
+/// The child of the open delegation.
+fn child_of_open() -> Actor {
+    Actor::Child(ChildId::from_bits(0, 1))
+}
+
+fn fence() -> Fence {
+    Fence { owner: owner(), epoch: Epoch(1) }
+}
+
+/// Its journal.
 fn journal() -> WriteSteps {
     let opened = Product::Opened(vec![Message::text(Author::User, "goal")]);
     let intend = |seq, action| StepChange::Intend { seq, action };
+    let requests = vec![steer(1).id];
     WriteSteps {
-        actor: Actor::Child(ChildId::from_bits(0, 1)),
-        fence: Fence { owner: owner(), epoch: Epoch(1) },
+        actor: child_of_open(),
+        fence: fence(),
         at: Timestamp(9),
         changes: vec![
             intend(0, Action::Open),
@@ -113,9 +249,37 @@ fn journal() -> WriteSteps {
             intend(1, Action::Model),
             StepChange::Fail { seq: 1, error: "cut off".to_owned() },
             intend(2, Action::Model),
+            intend(3, Action::Steer { requests: requests.clone() }),
+            StepChange::Finish {
+                seq: 3,
+                product: Product::Steered(Message::text(Author::User, "look there")),
+            },
         ],
         acknowledge: vec![],
+        turn: None,
+        seen: requests.into_iter().map(|request| (request, 3)).collect(),
     }
+}
+
+/// The `seq`-th step of the session's journal.
+fn session_step(seq: u32) -> WriteSteps {
+    WriteSteps {
+        actor: Actor::Session(SessionId::from_bits(1)),
+        changes: vec![StepChange::Intend { seq, action: Action::Compact }],
+        seen: vec![],
+        ..journal()
+    }
+}
+
+fn steer(n: u64) -> Request {
+    let wish = Wish::Steer { text: "look there".to_owned() };
+    let scope = Scope::Child(ChildId::from_bits(0, 1));
+    Request { id: RequestId::from_bits(n), at: Timestamp(5), scope, wish }
+}
+
+fn turn(session: SessionId, expected_messages: u64, acknowledge: Vec<ClaimId>) -> Turn {
+    let messages = vec![Message::text(Author::User, "hello"), Message::text(Author::Completion, "done")];
+    Turn { session, writer: owner(), expected_messages, at: Timestamp(9), messages, acknowledge }
 }
 
 /// Writes the fixture of the present version when this variable is set: once for a new version, and never again after
@@ -130,26 +294,36 @@ async fn the_fixture_can_be_made() {
     let place = FilePlace::new();
     let store = open(&place.path());
     enter(&store).await;
-    let template = template().await;
-    let session = SessionId::from_bits(1);
-    let new = NewSession {
-        id: session.clone(),
-        name: Some("first".to_owned()),
-        kind: "chat".to_owned(),
-        folder: "/project/1".to_owned(),
-        at: Timestamp(1),
-    };
-    store.create_session(new).await.expect("created");
+    make_sessions(&store).await;
+    let mut template = template().await;
+    template.lineage.session = SessionId::from_bits(1);
     let appends = (1..=3).map(|n| acceptance(&template, n, "goal")).chain([life(2), life(3)]).collect();
     assert_eq!(store.append(appends).await, Ok(vec![Ok(()); 5]));
     let claim = ClaimId::from_bits(1);
     let unit = UnitId::whole(&DelegationId::from_bits(3));
     store.claim(&unit, claim.clone(), "the session", Timestamp(9)).await.expect("claimed");
-    let messages = vec![Message::text(Author::User, "hello"), Message::text(Author::Completion, "done")];
-    let turn = Turn { session, expected_messages: 0, at: Timestamp(9), messages, acknowledge: vec![claim] };
-    store.append_turn(turn).await.expect("appended");
+    store.append_turn(turn(SessionId::from_bits(1), 0, vec![claim])).await.expect("appended");
+    for n in [1, 2] {
+        assert_eq!(store.ask(steer(n)).await, Ok(Asked::Stored));
+    }
     store.write_steps(journal()).await.expect("written");
+    store.write_steps(session_step(0)).await.expect("written");
+    store.set_paused(true, Timestamp(9)).await.expect("written");
     drop(store);
     fs::create_dir_all(fixture(KNOWN).parent().expect("a folder")).expect("ours");
     fs::copy(place.path(), fixture(KNOWN)).expect("the repository can be written");
+}
+
+async fn make_sessions(store: &SqliteStore) {
+    for (n, name, kind) in [(1, Some("first"), SessionKind::Chat), (2, None, SessionKind::Run)] {
+        let new = NewSession {
+            id: SessionId::from_bits(n),
+            name: name.map(str::to_owned),
+            kind,
+            folder: "/project/1".to_owned(),
+            at: Timestamp(1),
+        };
+        store.create_session(new, &owner()).await.expect("created");
+    }
+    store.release_session(&SessionId::from_bits(2), &owner()).await.expect("closed");
 }

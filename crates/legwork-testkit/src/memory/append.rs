@@ -16,8 +16,15 @@ impl State {
             let record = self.new_record(&append, accepted);
             let delegation = applied(record, &append, 1)?;
             self.delegations.push(delegation);
-            return Ok(());
+        } else {
+            self.go_on(&append)?;
         }
+        self.miss_steers(&append);
+        self.ready.extend(settled_units(&append));
+        Ok(())
+    }
+
+    fn go_on(&mut self, append: &Append) -> Result<(), AppendError> {
         let stale = || AppendError::Stale(append.delegation.clone());
         let stored = self.delegations.iter_mut();
         let mut stored = stored.filter(|stored| stored.record.accepted.delegation == append.delegation);
@@ -29,7 +36,7 @@ impl State {
         if !is_current {
             return Err(stale());
         }
-        let mut next = applied(record.clone(), &append, 0)?;
+        let mut next = applied(record.clone(), append, 0)?;
         next.facts.splice(0..0, stored.facts.drain(..));
         next.settled_at = stored.settled_at.or(next.settled_at);
         *stored = next;
@@ -84,6 +91,14 @@ impl State {
             deliveries: accepted.units.iter().map(|_| held()).collect(),
         }
     }
+}
+
+/// The units that become ready by an append, in the order of their rows.
+fn settled_units(append: &Append) -> impl Iterator<Item = UnitId> {
+    append.facts.iter().filter_map(|fact| match fact {
+        Fact::UnitSettled { unit } => Some(unit.clone()),
+        Fact::Accepted(_) | Fact::Moved { .. } => None,
+    })
 }
 
 /// A ledger line without a claimant.

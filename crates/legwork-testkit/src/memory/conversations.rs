@@ -1,23 +1,15 @@
 //! The face `Conversations`: sessions and their histories, kept for as long as the process lives.
 
 use super::claims::End;
-use super::state::{Session, State};
+use super::state::State;
 use super::store::MemoryStore;
-use legwork_core::ids::SessionId;
+use legwork_core::ids::{OwnerId, SessionId};
 use legwork_core::message::Message;
-use legwork_core::ports::{Conversations, NewSession, Pending, SessionRecord, StoreError, Turn};
+use legwork_core::ports::{Conversations, Held, NewSession, Pending, SessionRecord, StoreError, Turn};
 
 impl Conversations for MemoryStore {
-    fn create_session(&self, session: NewSession) -> Pending<'_, Result<(), StoreError>> {
-        self.now(|state| {
-            if state.session(&session.id).is_some() {
-                return Err(StoreError::Conflict(format!("the session id {} is taken", session.id)));
-            }
-            let touched_at = session.at;
-            let record = SessionRecord { session, messages: 0, touched_at };
-            state.sessions.push(Session { record, history: Vec::new() });
-            Ok(())
-        })
+    fn create_session(&self, session: NewSession, holder: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.create_session(session, holder))
     }
 
     fn session(&self, id: &SessionId) -> Pending<'_, Result<Option<SessionRecord>, StoreError>> {
@@ -33,6 +25,30 @@ impl Conversations for MemoryStore {
         })
     }
 
+    fn hold_session(
+        &self,
+        id: &SessionId,
+        owner: &OwnerId,
+        instead_of: Option<&OwnerId>,
+    ) -> Pending<'_, Result<Held, StoreError>> {
+        self.now(|state| state.hold_session(id, owner, instead_of))
+    }
+
+    fn release_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| {
+            state.release_session(id, owner);
+            Ok(())
+        })
+    }
+
+    fn rename_session(&self, id: &SessionId, name: Option<&str>) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.rename_session(id, name))
+    }
+
+    fn delete_session(&self, id: &SessionId) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.delete_session(id))
+    }
+
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {
         self.now(|state| append(state, turn))
     }
@@ -43,19 +59,7 @@ impl Conversations for MemoryStore {
 }
 
 fn append(state: &mut State, turn: Turn) -> Result<(), StoreError> {
-    let place = state.sessions.iter().position(|session| session.record.session.id == turn.session);
-    let place = place.ok_or_else(|| StoreError::Conflict(format!("there is no session {}", turn.session)))?;
-    let stored = state.sessions[place].record.messages;
-    if stored != turn.expected_messages {
-        let expected = turn.expected_messages;
-        return Err(StoreError::Conflict(format!(
-            "the session has {stored} messages and the writer knew of {expected}"
-        )));
-    }
+    state.check_turn(&turn)?;
     state.end_claims(&turn.acknowledge, &End::Acknowledge, turn.at)?;
-    let session = &mut state.sessions[place];
-    session.record.messages += turn.messages.len() as u64;
-    session.record.touched_at = turn.at;
-    session.history.extend(turn.messages);
-    Ok(())
+    state.grow(turn)
 }

@@ -5,11 +5,15 @@ use super::store::MemoryStore;
 use super::whole;
 use legwork_core::delivery::{DeliveryEvent, ParkReason};
 use legwork_core::fact::Append;
-use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, UnitId};
-use legwork_core::ports::{AppendError, Facts, Filter, Found, Pending, StoreError, StoreHealth};
+use legwork_core::ids::{
+    CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
+};
+use legwork_core::ports::{
+    AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
-use legwork_core::steering::Request;
+use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
 
@@ -113,38 +117,33 @@ impl Facts for MemoryStore {
         self.now(|state| Ok(state.move_by_name(unit, DeliveryEvent::Dismissed, at, reason)))
     }
 
-    fn ask(&self, request: Request) -> Pending<'_, Result<(), StoreError>> {
-        self.now(|state| {
-            if state.requests.values().any(|(known, _)| known.id == request.id) {
-                return Ok(());
-            }
-            state.last_request += 1;
-            state.requests.insert(state.last_request, (request, None));
-            Ok(())
-        })
+    fn ask(&self, request: Request) -> Pending<'_, Result<Asked, StoreError>> {
+        self.now(|state| state.ask(request))
     }
 
-    fn requests(&self, after: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>> {
-        self.now(|state| {
-            let newer = state.requests.range(after.saturating_add(1)..);
-            let open = newer.filter(|(_, (_, settled_by))| settled_by.is_none());
-            Ok(open.map(|(number, (request, _))| (*number, request.clone())).collect())
-        })
+    fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>> {
+        self.now(|state| Ok(state.news(after)))
+    }
+
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+        self.now(|state| Ok(state.steers(child)))
+    }
+
+    fn set_paused(&self, paused: bool, _at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        self.now(|state| Ok(std::mem::replace(&mut state.paused, paused) != paused))
+    }
+
+    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+        self.now(|state| Ok(whole::undelivered(state, session)))
     }
 
     fn settle_request(
         &self,
         request: &RequestId,
-        owner: &OwnerId,
-        _at: Timestamp,
+        _owner: &OwnerId,
+        at: Timestamp,
     ) -> Pending<'_, Result<(), StoreError>> {
-        self.now(|state| {
-            let known = state.requests.values_mut().find(|(known, _)| known.id == *request);
-            let (_, settled_by) =
-                known.ok_or_else(|| StoreError::Conflict(format!("there is no request {request}")))?;
-            settled_by.get_or_insert_with(|| owner.clone());
-            Ok(())
-        })
+        self.now(|state| state.settle_request(request, at))
     }
 
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {

@@ -3,7 +3,7 @@
 use super::claims::End;
 use super::state::State;
 use super::store::MemoryStore;
-use legwork_core::ports::{Pending, Steps, StoreError, WriteSteps};
+use legwork_core::ports::{Pending, Steps, StoreError, Turn, WriteSteps};
 use legwork_core::step::{Actor, StepChange, StepRecord, StepState};
 
 impl Steps for MemoryStore {
@@ -18,13 +18,28 @@ impl Steps for MemoryStore {
 
 fn write_steps(state: &mut State, write: WriteSteps) -> Result<(), StoreError> {
     state.pass(&write.actor, &write.fence)?;
+    state.check_seen(&write.actor, &write.seen, &write.changes)?;
+    if let Some(turn) = &write.turn {
+        check_turn(state, &write.actor, turn)?;
+    }
     let mut journal = state.journals.get(&write.actor).cloned().unwrap_or_default();
     for change in write.changes {
         apply(&mut journal, change)?;
     }
-    state.end_claims(&write.acknowledge, &End::Acknowledge, write.at)?;
+    let mut acknowledge = write.acknowledge;
+    acknowledge.extend(write.turn.iter().flat_map(|turn| turn.acknowledge.iter().cloned()));
+    state.end_claims(&acknowledge, &End::Acknowledge, write.at)?;
+    state.mark_seen(&write.seen, write.at);
     state.journals.insert(write.actor, journal);
-    Ok(())
+    write.turn.map_or(Ok(()), |turn| state.grow(turn))
+}
+
+/// The history that grows with a journal is the one of the same session.
+fn check_turn(state: &State, actor: &Actor, turn: &Turn) -> Result<(), StoreError> {
+    if *actor != Actor::Session(turn.session.clone()) {
+        return Err(StoreError::Conflict(format!("a turn of {} is in another journal", turn.session)));
+    }
+    state.check_turn(turn)
 }
 
 fn apply(journal: &mut Vec<StepRecord>, change: StepChange) -> Result<(), StoreError> {

@@ -6,6 +6,8 @@ mod claims;
 mod conversations;
 mod facts;
 mod journal;
+mod requests;
+mod sessions;
 mod state;
 mod store;
 mod whole;

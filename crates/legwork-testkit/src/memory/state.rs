@@ -1,11 +1,11 @@
 //! What the store holds, and who may write to it.
 
 use legwork_core::fact::Fact;
-use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
+use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId, UnitId};
 use legwork_core::message::Message;
 use legwork_core::ports::{SessionRecord, StoreError};
 use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
-use legwork_core::steering::Request;
+use legwork_core::steering::RequestRecord;
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
 use std::collections::BTreeMap;
@@ -16,9 +16,13 @@ pub(super) struct State {
     pub(super) owners: BTreeMap<OwnerId, OwnerRecord>,
     /// In the order they were accepted.
     pub(super) delegations: Vec<Delegation>,
-    /// By number; who carried it out.
-    pub(super) requests: BTreeMap<u64, (Request, Option<OwnerId>)>,
+    /// By number.
+    pub(super) requests: BTreeMap<u64, RequestRecord>,
     pub(super) last_request: u64,
+    /// Whether new children may not start.
+    pub(super) paused: bool,
+    /// Units in the order in which they became ready.
+    pub(super) ready: Vec<UnitId>,
     pub(super) groups: Vec<(OwnerId, Actor, ProcessGroup)>,
     /// In the order they were created.
     pub(super) sessions: Vec<Session>,
@@ -59,13 +63,7 @@ impl State {
     pub(super) fn pass(&self, actor: &Actor, fence: &Fence) -> Result<(), StoreError> {
         match actor {
             Actor::Child(child) => self.pass_child(child, fence).map(drop),
-            Actor::Session(session) => {
-                if !self.owners.contains_key(&fence.owner) {
-                    return Err(StoreError::Fenced(format!("{} never entered this store", fence.owner)));
-                }
-                let known = self.session(session).map(drop);
-                known.ok_or_else(|| StoreError::Conflict(format!("there is no session {session}")))
-            }
+            Actor::Session(session) => self.check_holder(session, &fence.owner),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::state::State;
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{DelegationId, Epoch, OwnerId};
-use legwork_core::ports::{Found, StoreError, StoreHealth};
-use legwork_core::step::Actor;
+use legwork_core::ids::{DelegationId, Epoch, OwnerId, SessionId, UnitId};
+use legwork_core::ports::{Found, StoreError, StoreHealth, Undelivered};
+use legwork_core::record::DelegationRecord;
+use legwork_core::steering::{Request, Wish};
 use legwork_core::time::Timestamp;
 
 /// A unit is left out when its delegation is found too.
@@ -51,19 +52,43 @@ pub(super) fn take_over(
 }
 
 pub(super) fn prune(state: &mut State, before: Timestamp) -> usize {
-    let count = state.delegations.len();
-    let mut gone = Vec::new();
-    state.delegations.retain(|delegation| {
+    state.requests.retain(|_, record| record.request.at >= before || is_steer(&record.request));
+    state.remove_delegations(|delegation| {
         let is_old = delegation.settled_at.is_some_and(|at| at < before);
-        let is_told = delegation.record.deliveries.iter().all(|delivery| delivery.state.is_final());
-        if is_old && is_told {
-            gone.extend(delegation.record.accepted.children.iter().cloned().map(Actor::Child));
-        }
-        !(is_old && is_told)
-    });
-    state.journals.retain(|actor, _| !gone.contains(actor));
-    state.requests.retain(|_, (request, _)| request.at >= before);
-    count - state.delegations.len()
+        is_old && delegation.record.deliveries.iter().all(|delivery| delivery.state.is_final())
+    })
+}
+
+fn is_steer(request: &Request) -> bool {
+    match request.wish {
+        Wish::Steer { .. } => true,
+        Wish::Stop { .. } => false,
+    }
+}
+
+/// What is due to a session, in the order in which it became ready.
+pub(super) fn undelivered(state: &State, session: &SessionId) -> Vec<Undelivered> {
+    let of_session = |unit: &UnitId| {
+        let mut records = state.delegations.iter().map(|delegation| &delegation.record);
+        records.find_map(|record| {
+            let place = record.accepted.units.iter().position(|other| other.id == *unit)?;
+            let is_due = record.accepted.lineage.session == *session;
+            (is_due && !record.deliveries[place].state.is_final()).then(|| due(record, place))
+        })
+    };
+    state.ready.iter().filter_map(of_session).collect()
+}
+
+fn due(record: &DelegationRecord, place: usize) -> Undelivered {
+    let delivery = &record.deliveries[place];
+    let is_claimed = matches!(delivery.state, DeliveryState::Claimed { .. });
+    Undelivered {
+        delegation: record.accepted.delegation.clone(),
+        unit: record.accepted.units[place].id.clone(),
+        reach: record.accepted.reach,
+        state: delivery.state.clone(),
+        claimant: delivery.ledger.last().filter(|_| is_claimed).and_then(|line| line.claimant.clone()),
+    }
 }
 
 pub(super) fn health(state: &State) -> StoreHealth {

@@ -44,6 +44,12 @@ impl Owned {
         owned.record(vec![fact]).await.map(|()| owned)
     }
 
+    /// Lets process 1 enter and create the `n`-th sample session, which it has open then.
+    pub async fn open_session(store: &Arc<dyn Store>, n: u32) {
+        store.enter(sample::owner(1), Timestamp(1)).await.expect("a process can enter");
+        store.create_session(sample::session(n), &sample::owner_id(1)).await.expect("it is created");
+    }
+
     /// The append of `facts` as this owner would make it.
     pub fn append(&self, facts: Vec<Fact>) -> Append {
         Append {

@@ -5,7 +5,7 @@ use legwork_core::budget::Allowance;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId, UnitId};
 use legwork_core::outcome::Ending;
-use legwork_core::ports::NewSession;
+use legwork_core::ports::{NewSession, SessionKind};
 use legwork_core::record::{OwnerRecord, Process, ProcessGroup};
 use legwork_core::report::{Cost, Report, Usage};
 use legwork_core::time::Timestamp;
@@ -31,7 +31,7 @@ pub(super) fn session(n: u32) -> NewSession {
     NewSession {
         id: session_id(n),
         name: n.is_multiple_of(2).then(|| format!("session {n}")),
-        kind: "chat".to_owned(),
+        kind: SessionKind::Chat,
         folder: format!("/project/{}", n % 2),
         at: Timestamp(i64::from(n)),
     }

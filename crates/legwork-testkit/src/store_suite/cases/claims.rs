@@ -177,6 +177,8 @@ async fn write_a_step(owned: &Owned) {
         at: Timestamp(1),
         changes: vec![StepChange::Intend { seq: 0, action: Action::Open }],
         acknowledge: vec![],
+        turn: None,
+        seen: vec![],
     };
     owned.store.write_steps(write).await.expect("the owner may write");
 }

@@ -5,14 +5,22 @@ use crate::store_suite::{Owned, Place};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::ClaimId;
 use legwork_core::message::{Author, Message, ToolCall, ToolResult};
-use legwork_core::ports::{StoreError, WriteSteps};
+use legwork_core::ports::{StoreError, Turn, WriteSteps};
 use legwork_core::report::{Cost, Usage};
 use legwork_core::step::{Action, Actor, Finish, Product, Reply, StepChange, StepRecord, StepState};
 use legwork_core::time::Timestamp;
 use serde_json::json;
 
 fn write(owned: &Owned, changes: Vec<StepChange>) -> WriteSteps {
-    WriteSteps { actor: owned.actor(0), fence: owned.fence(), at: Timestamp(5), changes, acknowledge: vec![] }
+    WriteSteps {
+        actor: owned.actor(0),
+        fence: owned.fence(),
+        at: Timestamp(5),
+        changes,
+        acknowledge: vec![],
+        turn: None,
+        seen: vec![],
+    }
 }
 
 fn intend(seq: u32) -> StepChange {
@@ -145,7 +153,7 @@ pub async fn inv_02_steps_and_acknowledgement_are_one_commit(place: &dyn Place) 
     assert_eq!(below.stored().await.deliveries[0].state, DeliveryState::Delivered);
 }
 
-/// Any process that entered may write a session's journal; one that did not may not.
+/// The process that has the session open writes its journal, and nobody else does.
 pub async fn a_session_has_a_journal_of_its_own(place: &dyn Place) {
     let store = place.open();
     let owned = Owned::accept(&store, 1, &[&[0]]).await;
@@ -156,11 +164,87 @@ pub async fn a_session_has_a_journal_of_its_own(place: &dyn Place) {
         ..write(&owned, vec![intend(0)])
     };
     assert!(is_conflict(&store.write_steps(by_session(sample::owner_id(1))).await), "no such session");
-    store.create_session(sample::session(1)).await.expect("it is created");
+    Owned::open_session(&store, 1).await;
     let stranger = store.write_steps(by_session(sample::owner_id(8))).await;
     assert!(matches!(stranger, Err(StoreError::Fenced(_))), "{stranger:?}");
     assert_eq!(store.write_steps(by_session(sample::owner_id(1))).await, Ok(()));
     assert_eq!(store.write_steps(write(&owned, vec![intend(0), intend(1)])).await, Ok(()));
     assert_eq!(store.steps(&session).await.map(|steps| steps.len()), Ok(1));
     assert_eq!(store.steps(&owned.actor(0)).await.map(|steps| steps.len()), Ok(2));
+}
+
+/// The first step of session 1's journal with a message of its history.
+fn session_turn(owned: &Owned, expected_messages: u64, acknowledge: &[ClaimId]) -> WriteSteps {
+    let turn = Turn {
+        session: sample::session_id(1),
+        writer: owned.owner.clone(),
+        expected_messages,
+        at: Timestamp(50),
+        messages: vec![Message::text(Author::User, "hello")],
+        acknowledge: acknowledge.to_vec(),
+    };
+    let actor = Actor::Session(sample::session_id(1));
+    WriteSteps { actor, turn: Some(turn), ..write(owned, vec![intend(0)]) }
+}
+
+/// Steps, messages and acknowledgements of a session are there together.
+pub async fn inv_02_a_turn_of_a_journal_and_its_history_are_one_commit(place: &dyn Place) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0], &[1]]).await;
+    Owned::open_session(&store, 1).await;
+    owned.finish().await;
+    let [first, second] =
+        [owned.claim(0, 1).await, owned.claim(1, 2).await].map(|claim| claim.expect("it is ready"));
+    let whole = WriteSteps { acknowledge: vec![second], ..session_turn(&owned, 0, &[first]) };
+    assert_eq!(store.write_steps(whole).await, Ok(()));
+    drop(store);
+    let store = place.open();
+    let id = sample::session_id(1);
+    assert_eq!(store.history(&id).await, Ok(vec![Message::text(Author::User, "hello")]));
+    assert_eq!(store.steps(&Actor::Session(id.clone())).await.map(|steps| steps.len()), Ok(1));
+    let record = store.session(&id).await.expect("readable").expect("it is there");
+    assert_eq!((record.messages, record.touched_at), (1, Timestamp(50)));
+    assert_eq!(record.opening.as_deref(), Some("hello"));
+    let delegation = store.delegation(&owned.accepted.delegation).await.expect("readable").expect("there");
+    assert!(delegation.deliveries.iter().all(|delivery| delivery.state == DeliveryState::Delivered));
+}
+
+/// One piece that does not fit takes the others with it.
+pub async fn a_turn_of_a_journal_is_stored_whole_or_not_at_all(place: &dyn Place) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    for n in [1, 2] {
+        Owned::open_session(&store, n).await;
+    }
+    store.enter(sample::owner(2), Timestamp(2)).await.expect("a second process enters");
+    owned.finish().await;
+    let claim = owned.claim(0, 1).await.expect("it is ready");
+    let claims = std::slice::from_ref(&claim);
+    let good = || session_turn(&owned, 0, claims);
+    let turn_of = |change: fn(&mut Turn)| {
+        let mut write = good();
+        write.turn.iter_mut().for_each(change);
+        write
+    };
+    let wrong = [
+        session_turn(&owned, 3, claims),
+        session_turn(&owned, 0, &[claim.clone(), ClaimId::from_bits(9)]),
+        WriteSteps { acknowledge: vec![claim.clone()], ..good() },
+        WriteSteps { changes: vec![intend(4)], ..good() },
+        WriteSteps { actor: owned.actor(0), ..good() },
+        turn_of(|turn| turn.session = sample::session_id(2)),
+    ];
+    for write in wrong {
+        let answer = store.write_steps(write.clone()).await;
+        assert!(is_conflict(&answer), "{answer:?}: {write:?}");
+    }
+    let stranger = store.write_steps(turn_of(|turn| turn.writer = sample::owner_id(2))).await;
+    assert!(matches!(stranger, Err(StoreError::Fenced(_))), "{stranger:?}");
+    for actor in [Actor::Session(sample::session_id(1)), owned.actor(0)] {
+        assert_eq!(store.steps(&actor).await, Ok(vec![]));
+    }
+    assert_eq!(store.history(&sample::session_id(1)).await, Ok(vec![]));
+    let held = DeliveryState::Claimed { claim: claim.clone(), tries: 0 };
+    assert_eq!(owned.stored().await.deliveries[0].state, held);
+    assert_eq!(store.write_steps(good()).await, Ok(()));
 }

@@ -7,7 +7,7 @@ use legwork_core::ids::{ClaimId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Filter, Found, StoreError};
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::{Request, Scope, Wish};
+use legwork_core::steering::{Asked, Request, Scope, Wish};
 use legwork_core::time::Timestamp;
 
 /// A whole id means itself, even where other ids begin with it.
@@ -15,12 +15,12 @@ pub async fn an_exact_id_wins_over_a_beginning(place: &dyn Place) {
     let store = place.open();
     let owned = Owned::accept(&store, 1, &[&[0], &[1]]).await;
     let whole = Owned::accept(&store, 2, &[&[0]]).await;
-    store.create_session(sample::session(1)).await.expect("it is created");
+    Owned::open_session(&store, 1).await;
     let longer = legwork_core::ports::NewSession {
         id: SessionId::from_stored(format!("{}0", sample::session_id(1))),
         ..sample::session(1)
     };
-    store.create_session(longer).await.expect("it is created");
+    store.create_session(longer, &sample::owner_id(1)).await.expect("it is created");
 
     let id = owned.accepted.delegation.clone();
     assert_eq!(store.find(id.as_str()).await, Ok(vec![Found::Delegation(id.clone())]));
@@ -39,7 +39,7 @@ pub async fn an_ambiguous_beginning_gives_all(place: &dyn Place) {
     let store = place.open();
     let first = Owned::accept(&store, 0xab00, &[&[0], &[1]]).await;
     let second = Owned::accept(&store, 0xab01, &[&[0]]).await;
-    store.create_session(sample::session(3)).await.expect("it is created");
+    Owned::open_session(&store, 3).await;
     let [a, b] = [&first, &second].map(|owned| owned.accepted.delegation.clone());
 
     let both = vec![Found::Delegation(a.clone()), Found::Delegation(b.clone())];
@@ -97,28 +97,32 @@ pub async fn requests_come_in_order_until_they_are_settled(place: &dyn Place) {
         request(3, Scope::Session(sample::session_id(1))),
     ];
     for request in &requests {
-        assert_eq!(store.ask(request.clone()).await, Ok(()));
+        assert_eq!(store.ask(request.clone()).await, Ok(Asked::Stored));
     }
-    assert_eq!(store.ask(requests[0].clone()).await, Ok(()), "the same request again is the same request");
-    let all = store.requests(0).await.expect("readable");
+    assert_eq!(
+        store.ask(requests[0].clone()).await,
+        Ok(Asked::Stored),
+        "the same request again is the same request"
+    );
+    let all = store.news(0).await.expect("readable").requests;
     assert_eq!(
         all.iter().map(|(_, request)| request).collect::<Vec<_>>(),
         requests.iter().collect::<Vec<_>>()
     );
     assert!(all.windows(2).all(|pair| pair[0].0 < pair[1].0) && all[0].0 > 0);
-    assert_eq!(store.requests(all[0].0).await.as_deref(), Ok(&all[1..]));
+    assert_eq!(store.news(all[0].0).await.map(|news| news.requests).as_deref(), Ok(&all[1..]));
 
     let settle = |n: u32| store.settle_request(&requests[n as usize].id, &owned.owner, Timestamp(9));
     assert_eq!(settle(1).await, Ok(()));
     assert_eq!(settle(1).await, Ok(()), "settled is settled");
     let rest = [all[0].clone(), all[2].clone()];
-    assert_eq!(place.open().requests(0).await.as_deref(), Ok(&rest[..]));
+    assert_eq!(place.open().news(0).await.map(|news| news.requests).as_deref(), Ok(&rest[..]));
     let unknown = store.settle_request(&RequestId::from_bits(77), &owned.owner, Timestamp(9)).await;
     assert!(matches!(unknown, Err(StoreError::Conflict(_))), "{unknown:?}");
 
     assert_eq!(settle(2).await, Ok(()));
     store.ask(request(8, Scope::All)).await.expect("it is stored");
-    let last = store.requests(all[2].0).await.expect("readable");
+    let last = store.news(all[2].0).await.expect("readable").requests;
     assert_eq!(last.len(), 1, "a number is never used again");
 }
 

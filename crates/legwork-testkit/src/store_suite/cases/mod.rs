@@ -2,8 +2,11 @@
 
 pub mod acceptance;
 pub mod claims;
+pub mod due;
 pub mod facts;
 pub mod history;
 pub mod journal;
 pub mod lookup;
 pub mod owners;
+pub mod sessions;
+pub mod steers;

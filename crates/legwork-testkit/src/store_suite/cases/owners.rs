@@ -45,6 +45,8 @@ fn first_step(owned: &Owned) -> WriteSteps {
         at: Timestamp(5),
         changes: vec![StepChange::Intend { seq: 0, action: Action::Model }],
         acknowledge: Vec::new(),
+        turn: None,
+        seen: vec![],
     }
 }
 
@@ -90,7 +92,7 @@ pub async fn owners_of_open_work_are_listed(place: &dyn Place) {
 pub async fn groups_are_remembered_until_dropped(place: &dyn Place) {
     let store = place.open();
     let owned = Owned::accept(&store, 1, &[&[0, 1]]).await;
-    store.create_session(sample::session(1)).await.expect("a session is created");
+    Owned::open_session(&store, 1).await;
     let session = Actor::Session(sample::session_id(1));
     for (actor, n) in [(owned.actor(0), 1), (owned.actor(0), 2), (owned.actor(1), 3), (session.clone(), 4)] {
         assert_eq!(store.note_group(owned.fence(), actor, sample::group(n)).await, Ok(()));

@@ -2,22 +2,17 @@
 
 use super::appends::{self, DELEGATIONS, OWNERS};
 use super::pair::Pair;
+use super::{sessions, steers};
 use crate::store_suite::sample;
 use legwork_core::delivery::{DeliveryState, ParkReason};
-use legwork_core::ids::{ClaimId, DelegationId, Epoch, RequestId, UnitId};
-use legwork_core::message::{Author, Message};
-use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Filter, Turn, WriteSteps};
+use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
+use legwork_core::ports::{Filter, WriteSteps};
 use legwork_core::pulse::Pulse;
-use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, Fence, Product, StepChange};
 use legwork_core::time::Timestamp;
 
 /// Sessions that there can be.
 pub(super) const SESSIONS: u32 = 3;
-
-/// Requests that there can be.
-const REQUESTS: u32 = 5;
 
 /// Makes the next call.
 pub(super) async fn make_one(pair: &mut Pair) {
@@ -25,12 +20,13 @@ pub(super) async fn make_one(pair: &mut Pair) {
         0..40 => appends::append(pair).await,
         40..58 => claim_or_end(pair).await,
         58..72 => write_steps(pair).await,
-        72..80 => append_turn(pair).await,
-        80..84 => enter(pair).await,
-        84..88 => requests(pair).await,
-        88..92 => groups(pair).await,
-        92..95 => pulses(pair).await,
-        95..98 => take_over(pair).await,
+        72..79 => sessions::append_turn(pair).await,
+        79..82 => enter(pair).await,
+        82..86 => sessions::hold_or_let_go(pair).await,
+        86..90 => steers::ask_or_settle(pair).await,
+        90..93 => groups(pair).await,
+        93..96 => pulses(pair).await,
+        96..98 => take_over(pair).await,
         _ => prune(pair).await,
     }
 }
@@ -40,7 +36,7 @@ async fn enter(pair: &mut Pair) {
     let at = pair.at();
     pair.both(&owner, |store| store.enter(owner.clone(), at)).await;
     let session = sample::session(pair.dice.upto(SESSIONS));
-    pair.both(&session, |store| store.create_session(session.clone())).await;
+    pair.both(&session, |store| store.create_session(session.clone(), &owner.id)).await;
 }
 
 async fn claim_or_end(pair: &mut Pair) {
@@ -66,7 +62,7 @@ fn random_unit(pair: &mut Pair) -> UnitId {
 }
 
 /// Up to two claims, mostly current ones.
-async fn some_claims(pair: &mut Pair) -> Vec<ClaimId> {
+pub(super) async fn some_claims(pair: &mut Pair) -> Vec<ClaimId> {
     let records = pair.reference.delegations(Filter::Recent(usize::MAX)).await.expect("memory can be read");
     let states = records.iter().flat_map(|record| &record.deliveries).map(|delivery| &delivery.state);
     let current = states.filter_map(|state| match state {
@@ -89,7 +85,9 @@ async fn some_claims(pair: &mut Pair) -> Vec<ClaimId> {
 async fn random_actor(pair: &mut Pair) -> (Actor, Fence) {
     let mut fence = Fence { owner: sample::owner_id(pair.dice.upto(OWNERS)), epoch: Epoch(1) };
     if pair.dice.chance(20) {
-        return (Actor::Session(sample::session_id(pair.dice.upto(SESSIONS))), fence);
+        let session = sample::session_id(pair.dice.upto(SESSIONS));
+        fence.owner = sessions::likely_writer(pair, &session).await;
+        return (Actor::Session(session), fence);
     }
     let n = pair.dice.upto(DELEGATIONS);
     let child = pair.dice.pick(&appends::accepted(n).children);
@@ -121,35 +119,17 @@ async fn write_steps(pair: &mut Pair) {
             }
         });
     }
-    let write = WriteSteps { actor, fence, at: pair.at(), changes, acknowledge };
-    pair.both(&write, |store| store.write_steps(write.clone())).await;
-}
-
-async fn append_turn(pair: &mut Pair) {
-    let session = sample::session_id(pair.dice.upto(SESSIONS));
-    let history = pair.reference.history(&session).await.expect("memory can be read");
-    let off = u64::from(pair.dice.chance(15));
-    let text = format!("message at {}", pair.at().0);
-    let turn = Turn {
-        session,
-        expected_messages: history.len() as u64 + off,
-        at: pair.at(),
-        messages: vec![Message::text(Author::User, text); pair.dice.below(3)],
-        acknowledge: if pair.dice.chance(40) { some_claims(pair).await } else { vec![] },
+    let turn = match &actor {
+        Actor::Session(session) if pair.dice.chance(50) => Some(sessions::random_turn(pair, session).await),
+        Actor::Session(_) => None,
+        Actor::Child(_) if pair.dice.chance(3) => {
+            Some(sessions::random_turn(pair, &sample::session_id(1)).await)
+        }
+        Actor::Child(_) => None,
     };
-    pair.both(&turn, |store| store.append_turn(turn.clone())).await;
-}
-
-async fn requests(pair: &mut Pair) {
-    let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
-    let id = RequestId::from_bits(u64::from(pair.dice.upto(REQUESTS)));
-    let request = Request { id, at: pair.at(), scope: Scope::All, wish };
-    let (owner, at) = (sample::owner_id(1), pair.at());
-    if pair.dice.chance(60) {
-        pair.both(&request, |store| store.ask(request.clone())).await;
-    } else {
-        pair.both(&request, |store| store.settle_request(&request.id, &owner, at)).await;
-    }
+    let seen = steers::some_seen(pair, &actor, &changes).await;
+    let write = WriteSteps { actor, fence, at: pair.at(), changes, acknowledge, turn, seen };
+    pair.both(&write, |store| store.write_steps(write.clone())).await;
 }
 
 async fn groups(pair: &mut Pair) {

@@ -5,6 +5,8 @@ mod appends;
 mod calls;
 mod dice;
 mod pair;
+mod sessions;
+mod steers;
 mod view;
 
 pub use pair::compare;

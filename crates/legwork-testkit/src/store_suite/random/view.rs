@@ -16,6 +16,7 @@ pub(super) async fn compare_everything(pair: &Pair) {
         let id = sample::session_id(n);
         pair.both(&id, |store| store.session(&id)).await;
         pair.both(&id, |store| store.history(&id)).await;
+        pair.both(&id, |store| store.undelivered(&id)).await;
         pair.both(&id, |store| store.steps(&Actor::Session(id.clone()))).await;
         pair.both(&id, |store| store.delegations(Filter::OpenOf(id.clone()))).await;
     }
@@ -39,6 +40,7 @@ async fn compare_delegation(pair: &Pair, n: u32) {
     pair.both(&id, |store| store.delegation(&id)).await;
     let accepted = appends::accepted(n);
     for child in accepted.children {
+        pair.both(&child, |store| store.steers(&child)).await;
         let actor = Actor::Child(child);
         pair.both(&actor, |store| store.steps(&actor)).await;
     }
@@ -49,10 +51,11 @@ async fn compare_delegation(pair: &Pair, n: u32) {
 /// Without their numbers: those only have to grow.
 async fn compare_requests(pair: &Pair) {
     pair.both(&"requests", |store| {
-        let requests = store.requests(0);
-        Box::pin(
-            async move { Ok(requests.await?.into_iter().map(|(_, request)| request).collect::<Vec<_>>()) },
-        )
+        let news = store.news(0);
+        Box::pin(async move {
+            let news = news.await?;
+            Ok((news.requests.into_iter().map(|(_, request)| request).collect::<Vec<_>>(), news.paused))
+        })
     })
     .await;
 }

@@ -1,0 +1,65 @@
+//! What is due to a session: settled units whose results have not arrived, in the order in which they became ready.
+
+use super::delivery;
+use crate::encoding::from_json;
+use crate::failure::Failure;
+use legwork_core::delivery::{DeliveryState, LedgerLine};
+use legwork_core::ids::{DelegationId, SessionId, UnitId};
+use legwork_core::ports::Undelivered;
+use rusqlite::{Connection, Row};
+
+/// Puts a unit that has become ready behind what is due to its session already.
+pub(crate) fn enqueue(connection: &Connection, unit: i64) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE units SET due_to = d.session, due_no = 1 + coalesce(\
+         (SELECT max(due_no) FROM units AS waiting WHERE waiting.due_to = d.session), 0) \
+         FROM delegations d WHERE d.no = units.delegation AND units.no = ?1",
+    )?;
+    statement.execute((unit,))?;
+    Ok(())
+}
+
+/// Takes a unit out that has been delivered or dismissed.
+pub(crate) fn leave(connection: &Connection, unit: i64) -> Result<(), Failure> {
+    let mut statement =
+        connection.prepare_cached("UPDATE units SET due_to = NULL, due_no = NULL WHERE no = ?1")?;
+    statement.execute((unit,))?;
+    Ok(())
+}
+
+/// What is due to a session.
+pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Vec<Undelivered>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach \
+         FROM units u JOIN delegations d ON d.no = u.delegation WHERE u.due_to = ?1 ORDER BY u.due_no",
+    )?;
+    let mut rows = statement.query((session.as_str(),))?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        due.push(undelivered(row)?);
+    }
+    Ok(due)
+}
+
+fn undelivered(row: &Row<'_>) -> Result<Undelivered, Failure> {
+    let delivery = delivery::record(row)?;
+    let reach: Option<String> = row.get(7)?;
+    let reach = reach.ok_or_else(|| Failure::corrupt("a delegation has lost the way to its session"))?;
+    let claimant = match delivery.state {
+        DeliveryState::Claimed { .. } => {
+            delivery.ledger.last().and_then(|line: &LedgerLine| line.claimant.clone())
+        }
+        DeliveryState::Held
+        | DeliveryState::Ready { .. }
+        | DeliveryState::Parked(_)
+        | DeliveryState::Delivered
+        | DeliveryState::Dismissed => None,
+    };
+    Ok(Undelivered {
+        delegation: DelegationId::from_stored(row.get::<_, String>(5)?),
+        unit: UnitId::from_stored(row.get::<_, String>(6)?),
+        reach: from_json(&reach)?,
+        state: delivery.state,
+        claimant,
+    })
+}

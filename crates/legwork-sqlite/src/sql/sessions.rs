@@ -1,0 +1,180 @@
+//! Sessions: who has them open, what they are called, and their end. Their messages are in `history`.
+
+use super::{fence, owners, prune};
+use crate::encoding::{counter, to_json};
+use crate::failure::Failure;
+use legwork_core::ids::{OwnerId, SessionId};
+use legwork_core::ports::{Held, NewSession, SessionKind, SessionRecord};
+use legwork_core::steering::Scope;
+use legwork_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+const RECORDS: &str = "SELECT o.id, o.boot_id, o.pid, o.start_ticks, \
+    s.id, s.name, s.kind, s.folder, s.created_at, s.messages, s.touched_at, s.opening \
+    FROM sessions s LEFT JOIN owners o ON o.id = s.holder";
+
+/// Creates a session that `holder` has open; an id or a name that is taken is refused.
+pub(crate) fn create(connection: &Connection, session: &NewSession, holder: &OwnerId) -> Result<(), Failure> {
+    fence::known_owner(connection, holder)?;
+    if fence::number_of_session(connection, &session.id)?.is_some() {
+        return Err(Failure::conflict(format!("the session id {} is taken", session.id)));
+    }
+    check_name(connection, &session.id, (session.name.as_deref(), &session.folder))?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO sessions (id, name, kind, folder, created_at, messages, touched_at, holder) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, ?5, ?6)",
+    )?;
+    let (name, kind) = (session.name.as_deref(), session.kind.as_str());
+    statement.execute((
+        session.id.as_str(),
+        name,
+        kind,
+        session.folder.as_str(),
+        session.at.0,
+        holder.as_str(),
+    ))?;
+    Ok(())
+}
+
+/// Refuses a name that another session of the folder has.
+fn check_name(
+    connection: &Connection,
+    id: &SessionId,
+    (name, folder): (Option<&str>, &str),
+) -> Result<(), Failure> {
+    let Some(name) = name else { return Ok(()) };
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM sessions WHERE folder = ?1 AND name = ?2 AND id <> ?3")?;
+    let other = statement.query_row((folder, name, id.as_str()), |row| row.get::<_, String>(0)).optional()?;
+    match other {
+        Some(other) => Err(Failure::conflict(format!(
+            "the name {name:?} is taken in {folder} by {other}; choose another"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// One session.
+pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Option<SessionRecord>, Failure> {
+    let mut statement = connection.prepare_cached(&format!("{RECORDS} WHERE s.id = ?1"))?;
+    let mut rows = statement.query((id.as_str(),))?;
+    rows.next()?.map(record).transpose()
+}
+
+/// The sessions of a folder, or all, newest first.
+pub(crate) fn sessions(connection: &Connection, folder: Option<&str>) -> Result<Vec<SessionRecord>, Failure> {
+    let sql = format!("{RECORDS} WHERE ?1 IS NULL OR s.folder = ?1 ORDER BY s.no DESC");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query((folder,))?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(record(row)?);
+    }
+    Ok(records)
+}
+
+fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
+    let is_held = row.get::<_, Option<String>>(0)?.is_some();
+    let session = NewSession {
+        id: SessionId::from_stored(row.get::<_, String>(4)?),
+        name: row.get(5)?,
+        kind: kind(&row.get::<_, String>(6)?)?,
+        folder: row.get(7)?,
+        at: Timestamp(row.get(8)?),
+    };
+    Ok(SessionRecord {
+        session,
+        holder: is_held.then(|| owners::record(row, 0)).transpose()?,
+        opening: row.get(11)?,
+        messages: counter(row.get(9)?),
+        touched_at: Timestamp(row.get(10)?),
+    })
+}
+
+fn kind(word: &str) -> Result<SessionKind, Failure> {
+    let kinds = [SessionKind::Chat, SessionKind::Run, SessionKind::Shell];
+    let kind = kinds.into_iter().find(|kind| kind.as_str() == word);
+    kind.ok_or_else(|| Failure::corrupt(format!("a session is stored as a {word}")))
+}
+
+/// Opens a session for `owner`, unless somebody else than `instead_of` has it.
+pub(crate) fn hold(
+    connection: &Connection,
+    id: &SessionId,
+    (owner, instead_of): (&OwnerId, Option<&OwnerId>),
+) -> Result<Held, Failure> {
+    fence::known_owner(connection, owner)?;
+    let Some(record) = session(connection, id)? else { return Ok(Held::Unknown) };
+    if let Some(holder) = record.holder
+        && holder.id != *owner
+        && Some(&holder.id) != instead_of
+    {
+        return Ok(Held::By(holder));
+    }
+    let mut statement = connection.prepare_cached("UPDATE sessions SET holder = ?2 WHERE id = ?1")?;
+    statement.execute((id.as_str(), owner.as_str()))?;
+    Ok(Held::Here)
+}
+
+/// Closes a session that `owner` holds.
+pub(crate) fn release(connection: &Connection, id: &SessionId, owner: &OwnerId) -> Result<(), Failure> {
+    let mut statement =
+        connection.prepare_cached("UPDATE sessions SET holder = NULL WHERE id = ?1 AND holder = ?2")?;
+    statement.execute((id.as_str(), owner.as_str()))?;
+    Ok(())
+}
+
+/// Gives a session a name, or takes it away.
+pub(crate) fn rename(connection: &Connection, id: &SessionId, name: Option<&str>) -> Result<(), Failure> {
+    let record = session(connection, id)?.ok_or_else(|| unknown(id))?;
+    check_name(connection, id, (name, &record.session.folder))?;
+    let mut statement = connection.prepare_cached("UPDATE sessions SET name = ?2 WHERE id = ?1")?;
+    statement.execute((id.as_str(), name))?;
+    Ok(())
+}
+
+/// Removes a session and what is only its own.
+pub(crate) fn delete(connection: &Connection, id: &SessionId) -> Result<(), Failure> {
+    let no = fence::number_of_session(connection, id)?.ok_or_else(|| unknown(id))?;
+    if let Some(holder) = session(connection, id)?.and_then(|record| record.holder) {
+        return Err(Failure::conflict(format!("{id} is open in {}; close it first", holder.claimant())));
+    }
+    let delegations = removable(connection, id)?;
+    for delegation in delegations {
+        prune::remove(connection, delegation)?;
+    }
+    let scope = to_json(&Scope::Session(id.clone()))?;
+    let mut requests = connection.prepare_cached("DELETE FROM requests WHERE body -> '$.scope' = ?1")?;
+    requests.execute((scope,))?;
+    connection.prepare_cached("DELETE FROM steps WHERE actor = ?1")?.execute((-no,))?;
+    connection.prepare_cached("DELETE FROM messages WHERE session = ?1")?.execute((no,))?;
+    connection.prepare_cached("DELETE FROM sessions WHERE no = ?1")?.execute((no,))?;
+    Ok(())
+}
+
+/// The delegations of a session; refused while one of them is not over in all respects.
+fn removable(connection: &Connection, id: &SessionId) -> Result<Vec<i64>, Failure> {
+    let mut waiting = connection.prepare_cached("SELECT id FROM units WHERE due_to = ?1 LIMIT 1")?;
+    if let Some(unit) = waiting.query_row((id.as_str(),), |row| row.get::<_, String>(0)).optional()? {
+        let text = format!("the results of {unit} still wait for {id}; read or dismiss them first");
+        return Err(Failure::conflict(text));
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT no, id, EXISTS (SELECT 1 FROM units WHERE delegation = d.no AND state NOT IN ('delivered', 'dismissed')) \
+         FROM delegations d WHERE session = ?1",
+    )?;
+    let mut rows = statement.query((id.as_str(),))?;
+    let mut numbers = Vec::new();
+    while let Some(row) = rows.next()? {
+        if row.get(2)? {
+            let delegation: String = row.get(1)?;
+            return Err(Failure::conflict(format!("{delegation} of {id} has not ended; stop it first")));
+        }
+        numbers.push(row.get(0)?);
+    }
+    Ok(numbers)
+}
+
+fn unknown(id: &SessionId) -> Failure {
+    Failure::conflict(format!("there is no session {id}"))
+}

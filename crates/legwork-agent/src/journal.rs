@@ -161,6 +161,8 @@ impl Journal {
             at: wall_clock(),
             changes,
             acknowledge,
+            turn: None,
+            seen: Vec::new(),
         };
         self.store.write_steps(write).await
     }

@@ -164,7 +164,11 @@ impl<'a> Turn<'a> {
         let since = &messages[start..];
         let results = since.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
             Part::Result(result) => Some(result),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Call(_)
+            | Part::Image(_)
+            | Part::Summary(_) => None,
         });
         Ok(Self {
             goal: messages[start].plain_text(),

@@ -11,7 +11,7 @@ use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::SessionId;
-use legwork_core::ports::{Conversations, NewSession, Store};
+use legwork_core::ports::{Conversations, NewSession, SessionKind, Store};
 use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
 use legwork_sqlite::SqliteStore;
 
@@ -94,20 +94,22 @@ impl Workplace {
         })
     }
 
-    /// Creates a session of this folder.
+    /// Creates a session of this folder that no agent writes to, so that it is open nowhere.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub async fn new_session(&self, kind: &str) -> Result<SessionId, CliError> {
+    pub async fn new_session(&self, kind: SessionKind) -> Result<SessionId, CliError> {
         let id = self.owner.new_session();
         let session = NewSession {
             id: id.clone(),
             name: None,
-            kind: kind.to_owned(),
+            kind,
             folder: self.setting.folder.clone(),
             at: self.owner.now(),
         };
-        self.store.create_session(session).await?;
+        let holder = &self.owner.record.id;
+        self.store.create_session(session, holder).await?;
+        self.store.release_session(&id, holder).await?;
         Ok(id)
     }
 

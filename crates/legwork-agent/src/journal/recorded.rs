@@ -56,7 +56,12 @@ impl Recorded {
             (StepState::Failed(error), Action::Tool { call, .. }) => {
                 results.push(Part::Result(ToolResult { call_id: call.id, content: error, is_error: true }));
             }
-            (StepState::Failed(_), Action::Open | Action::Model) => {}
+            (StepState::Done(Product::Compacted(message) | Product::Steered(message)), _) => {
+                self.close_results(results);
+                self.messages.push(Arc::new(message));
+            }
+            (StepState::Failed(_), Action::Open | Action::Model | Action::Compact | Action::Steer { .. }) => {
+            }
         }
     }
 

@@ -56,7 +56,7 @@ impl<'a> Carried<'a> {
     pub fn of(message: &'a Message, thinker: &'a Thinker) -> Self {
         let opaques = message.parts.iter().filter_map(|part| match part {
             Part::Reasoning { opaque, .. } => opaque.as_ref(),
-            Part::Text { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) => None,
+            Part::Text { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) | Part::Summary(_) => None,
         });
         let mut carried = Carried { thinker, calls: None, texts: None };
         for opaque in opaques.filter(|opaque| thinker.made(opaque)) {

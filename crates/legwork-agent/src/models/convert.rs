@@ -43,7 +43,7 @@ impl<'a> Converter<'a> {
                 self.push(rig::Message::System { content: message.plain_text() });
             }
             // Most providers refuse system text later on, so there it is said in the user's role.
-            Author::System | Author::User | Author::Completion => self.user(message),
+            Author::System | Author::User | Author::Completion | Author::Summary => self.user(message),
             Author::Assistant => self.assistant(message),
             Author::Tool => self.results(message),
         }
@@ -57,6 +57,7 @@ impl<'a> Converter<'a> {
     fn user(&mut self, message: &Message) {
         let shown = message.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(rig::UserContent::text(text)),
+            Part::Summary(summary) => Some(rig::UserContent::text(&summary.text)),
             Part::Image(image) => Some(rig::UserContent::Image(picture(image))),
             Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) => None,
         });
@@ -86,7 +87,11 @@ impl<'a> Converter<'a> {
     fn results(&mut self, message: &Message) {
         let results = message.parts.iter().filter_map(|part| match part {
             Part::Result(result) => Some(rig::UserContent::ToolResult(self.result(result))),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Call(_)
+            | Part::Image(_)
+            | Part::Summary(_) => None,
         });
         let content: Vec<_> = results.collect();
         if !content.is_empty() {
@@ -121,7 +126,7 @@ impl Blocks<'_> {
                 Some(rig::AssistantContent::reasoning(text).with_native(item.clone()))
             }
             Part::Call(call) => Some(self.call(call)),
-            Part::Result(_) | Part::Image(_) => None,
+            Part::Result(_) | Part::Image(_) | Part::Summary(_) => None,
         }
     }
 

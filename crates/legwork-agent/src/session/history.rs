@@ -4,7 +4,7 @@
 //! It does not know what the messages are for.
 
 use crate::journal::wall_clock;
-use legwork_core::ids::{ClaimId, SessionId};
+use legwork_core::ids::{ClaimId, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part, ToolResult};
 use legwork_core::ports::{Conversations, StoreError, Turn};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) struct History {
     store: Arc<dyn Conversations>,
     session: SessionId,
+    /// This process, which has the session open.
+    writer: OwnerId,
     /// How many messages are stored.
     stored: u64,
     /// A reply whose calls have not all ended; it is stored together with their results.
@@ -23,8 +25,13 @@ pub(crate) struct History {
 
 impl History {
     /// The history of a session that has `stored` messages.
-    pub(crate) fn new(store: Arc<dyn Conversations>, session: SessionId, stored: u64) -> Self {
-        History { store, session, stored, reply: None, results: Vec::new(), claims: Vec::new() }
+    pub(crate) fn new(
+        store: Arc<dyn Conversations>,
+        session: SessionId,
+        writer: OwnerId,
+        stored: u64,
+    ) -> Self {
+        History { store, session, writer, stored, reply: None, results: Vec::new(), claims: Vec::new() }
     }
 
     /// Appends messages that stand for themselves, in one commit.
@@ -66,6 +73,7 @@ impl History {
         let grown = messages.len() as u64;
         let turn = Turn {
             session: self.session.clone(),
+            writer: self.writer.clone(),
             expected_messages: self.stored,
             at: wall_clock(),
             messages,

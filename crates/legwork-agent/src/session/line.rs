@@ -1,7 +1,7 @@
 //! The line of a session's own agent: what it tells goes to a listener, and a stop comes from whoever holds the handle.
 //! A session holds no slot, so parking costs nothing.
 
-use legwork_core::ports::{Line, Pending, StopNotice};
+use legwork_core::ports::{Line, Pending, Steer, StopNotice};
 use legwork_core::pulse::LineEvent;
 use std::future::{pending, ready};
 use tokio::sync::watch;
@@ -61,6 +61,11 @@ impl Line for SessionLine {
                 None => pending().await,
             }
         })
+    }
+
+    /// Nothing: what is said to a conversation is a message of its own.
+    fn steered(&self) -> Vec<Steer> {
+        Vec::new()
     }
 
     fn park(&self) -> Pending<'_, ()> {

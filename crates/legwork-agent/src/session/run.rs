@@ -86,8 +86,10 @@ pub async fn run_prompt(
     let (store, delegator) = (Arc::clone(store), Arc::clone(delegator));
     let session = setup.session.id.clone();
     let opening = opening(&setup).await?;
-    store.create_session(setup.session.clone()).await?;
-    let mut history = History::new(Arc::clone(&store) as Arc<dyn Conversations>, session.clone(), 0);
+    let owner = setup.fence.owner.clone();
+    store.create_session(setup.session.clone(), &owner).await?;
+    let conversations = Arc::clone(&store) as Arc<dyn Conversations>;
+    let mut history = History::new(conversations, session.clone(), owner.clone(), 0);
     history.append(opening.iter().map(|message| Message::clone(message)).collect()).await?;
     let actor = Actor::Session(session.clone());
     let mut journal =
@@ -98,9 +100,12 @@ pub async fn run_prompt(
     if let (Ending::Interrupted, Some(notice)) = (report.ending, stop.notice())
         && notice.reason != StopReason::Shutdown
     {
-        delegator.stop(Scope::Session(session), notice.reason, notice.force).await;
+        delegator.stop(Scope::Session(session.clone()), notice.reason, notice.force).await;
     }
     let delegations = delegations(&*store, &actor).await;
+    if let Err(error) = store.release_session(&session, &owner).await {
+        tracing::warn!(%session, %error, "the session could not be closed; it comes free with this process");
+    }
     Ok(RunOutcome { report, delegations })
 }
 

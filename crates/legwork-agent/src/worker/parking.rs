@@ -3,7 +3,7 @@
 //!
 //! Everything else passes straight through to the agent's line.
 
-use legwork_core::ports::{Line, Pending, StopNotice};
+use legwork_core::ports::{Line, Pending, Steer, StopNotice};
 use legwork_core::pulse::LineEvent;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -30,6 +30,10 @@ impl Line for SharedParking {
 
     fn stopped(&self) -> Pending<'_, StopNotice> {
         self.line.stopped()
+    }
+
+    fn steered(&self) -> Vec<Steer> {
+        self.line.steered()
     }
 
     fn park(&self) -> Pending<'_, ()> {

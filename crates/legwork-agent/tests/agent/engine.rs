@@ -14,7 +14,8 @@ use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
 use legwork_core::ports::{
-    Delegator, Facts, Filter, Heading, NewSession, Steps, StopNotice, Store, TranscriptError, Transcripts,
+    Delegator, Facts, Filter, Heading, NewSession, SessionKind, Steps, StopNotice, Store, TranscriptError,
+    Transcripts,
 };
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
@@ -75,7 +76,9 @@ fn results(message: &Message) -> String {
             Ok(answer) => answer["results"][0]["summary"].as_str().unwrap_or("no summary").to_owned(),
             Err(_) => result.content.clone(),
         },
-        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => "no result".to_owned(),
+        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) | Part::Summary(_) => {
+            "no result".to_owned()
+        }
     };
     format!("({})", message.parts.iter().map(result).collect::<Vec<_>>().join(" "))
 }
@@ -163,7 +166,7 @@ impl House {
             session: NewSession {
                 id: SessionId::from_bits(5),
                 name: None,
-                kind: "run".to_owned(),
+                kind: SessionKind::Run,
                 folder: "/".to_owned(),
                 at: Timestamp(0),
             },

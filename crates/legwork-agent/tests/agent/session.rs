@@ -12,7 +12,9 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, FailureKind, Force, StopReason};
-use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, Steps, StopNotice, Store};
+use legwork_core::ports::{
+    Conversations, Delegator, Facts, NewSession, SessionKind, Steps, StopNotice, Store,
+};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::FailureReason;
 use legwork_core::steering::Scope;
@@ -57,7 +59,7 @@ impl Desk {
             session: NewSession {
                 id: session_id(),
                 name: None,
-                kind: "run".to_owned(),
+                kind: SessionKind::Run,
                 folder: "/".to_owned(),
                 at: Timestamp(0),
             },
@@ -121,7 +123,9 @@ fn results(message: &Message) -> Vec<&str> {
 fn answered(part: &Part) -> Option<&str> {
     match part {
         Part::Result(result) => Some(result.call_id.as_str()),
-        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
+        Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) | Part::Summary(_) => {
+            None
+        }
     }
 }
 

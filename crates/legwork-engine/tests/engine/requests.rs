@@ -29,7 +29,11 @@ async fn k12_a_stop_from_another_process_arrives_within_half_a_second() {
     assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
     assert_eq!(scene.troupe.counts().here.len(), 1, "its sibling goes on");
     scene.pass(Duration::from_secs(1)).await;
-    assert_eq!(scene.store.requests(0).await, Ok(Vec::new()), "the request is marked as carried out");
+    assert_eq!(
+        scene.store.news(0).await.map(|news| news.requests),
+        Ok(Vec::new()),
+        "the request is marked as carried out"
+    );
     scene.troupe.say("told");
     scene.joined(&ticket).await;
 }
@@ -41,7 +45,7 @@ async fn a_request_for_work_of_somebody_else_is_left_to_them() {
     let other = ChildId::from_bits(0, 0xffff);
     ask(scene.store.as_ref(), 1, Scope::Child(other)).await;
     scene.pass(Duration::from_secs(2)).await;
-    assert_eq!(scene.store.requests(0).await.expect("it reads").len(), 1);
+    assert_eq!(scene.store.news(0).await.expect("it reads").requests.len(), 1);
     scene.troupe.say("told");
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded)]);

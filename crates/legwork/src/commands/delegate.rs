@@ -8,7 +8,7 @@ use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::delivery::ParkReason;
 use legwork_core::ids::DelegationId;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined};
+use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined, SessionKind};
 use legwork_core::steering::Scope;
 use tokio::time::Instant;
 
@@ -87,7 +87,7 @@ fn headline(ticket: &Ticket) -> String {
 }
 
 async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, CliError> {
-    let session = workplace.new_session("shell").await?;
+    let session = workplace.new_session(SessionKind::Shell).await?;
     let batch = NewBatch {
         lineage: Lineage { session, parent: None, depth: 0 },
         call_key: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
-use legwork_core::ports::{Conversations, Facts, StoreError};
+use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
 use legwork_core::record::{DelegationRecord, DeliveryRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
@@ -97,7 +97,7 @@ async fn claim_unowned(
     owner: &Owner,
 ) -> Result<Vec<ClaimId>, CliError> {
     let session = store.session(&record.accepted.lineage.session).await?;
-    let of_a_shell = session.is_none_or(|session| session.session.kind == "shell");
+    let of_a_shell = session.is_none_or(|session| session.session.kind == SessionKind::Shell);
     if !of_a_shell || owner.lives_elsewhere(&record.owner) {
         return Ok(Vec::new());
     }

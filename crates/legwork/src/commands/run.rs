@@ -9,7 +9,7 @@ use legwork_agent::worker::ModelSource;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
-use legwork_core::ports::{Delegator, Facts, NewSession, StopNotice};
+use legwork_core::ports::{Delegator, Facts, NewSession, SessionKind, StopNotice};
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
 use serde_json::{Value, json};
@@ -145,7 +145,7 @@ fn setup(
         session: NewSession {
             id: session,
             name: None,
-            kind: "run".to_owned(),
+            kind: SessionKind::Run,
             folder: setting.folder.clone(),
             at: workplace.owner.now(),
         },

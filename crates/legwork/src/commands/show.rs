@@ -148,6 +148,8 @@ fn step(step: &StepRecord) -> Value {
     let (action, tool) = match &step.action {
         Action::Open => ("open", None),
         Action::Model => ("model", None),
+        Action::Compact => ("compact", None),
+        Action::Steer { .. } => ("steer", None),
         Action::Tool { call, .. } => ("tool", Some(call)),
     };
     let state = match &step.state {

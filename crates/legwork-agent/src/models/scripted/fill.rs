@@ -97,7 +97,11 @@ impl<'a> Filling<'a> {
         let results = messages.iter().rev().flat_map(|message| message.parts.iter().rev());
         let last_result = results.into_iter().find_map(|part| match part {
             Part::Result(result) => Some(result.content.as_str()),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call(_) | Part::Image(_) => None,
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Call(_)
+            | Part::Image(_)
+            | Part::Summary(_) => None,
         });
         Filling { goal, last_result }
     }
@@ -151,7 +155,7 @@ fn no_path(goal: &str) -> String {
 fn text(part: &Part) -> Option<&str> {
     match part {
         Part::Text { text } => Some(text),
-        Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) => None,
+        Part::Reasoning { .. } | Part::Call(_) | Part::Result(_) | Part::Image(_) | Part::Summary(_) => None,
     }
 }
 

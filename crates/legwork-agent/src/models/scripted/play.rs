@@ -117,7 +117,7 @@ fn pieces(part: &Part) -> Vec<ReplyPart> {
     match part {
         Part::Text { text } => words(text).into_iter().map(ReplyPart::Text).collect(),
         Part::Reasoning { text, .. } => words(text).into_iter().map(ReplyPart::Thinking).collect(),
-        Part::Call(_) | Part::Result(_) | Part::Image(_) => Vec::new(),
+        Part::Call(_) | Part::Result(_) | Part::Image(_) | Part::Summary(_) => Vec::new(),
     }
 }
 
@@ -133,6 +133,7 @@ fn bytes(message: &Message) -> usize {
         Part::Text { text } | Part::Reasoning { text, .. } => text.len(),
         Part::Call(call) => call.name.len() + call.arguments.to_string().len(),
         Part::Result(result) => result.content.len(),
+        Part::Summary(summary) => summary.text.len(),
         // What a picture costs is not a matter of its bytes, and a script does not look at it.
         Part::Image(_) => 0,
     };

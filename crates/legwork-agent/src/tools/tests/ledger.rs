@@ -2,11 +2,15 @@
 
 use legwork_core::delivery::ParkReason;
 use legwork_core::fact::Append;
-use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, UnitId};
-use legwork_core::ports::{AppendError, Facts, Filter, Found, Pending, StoreError, StoreHealth};
+use legwork_core::ids::{
+    CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
+};
+use legwork_core::ports::{
+    AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
-use legwork_core::steering::Request;
+use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
 use std::sync::Mutex;
@@ -112,10 +116,19 @@ impl Facts for Ledger {
     fn dismiss(&self, _: &UnitId, _: Timestamp, _: &str) -> Pending<'_, Result<bool, StoreError>> {
         closed()
     }
-    fn ask(&self, _: Request) -> Pending<'_, Result<(), StoreError>> {
+    fn ask(&self, _: Request) -> Pending<'_, Result<Asked, StoreError>> {
         closed()
     }
-    fn requests(&self, _: u64) -> Pending<'_, Result<Vec<(u64, Request)>, StoreError>> {
+    fn news(&self, _: u64) -> Pending<'_, Result<News, StoreError>> {
+        closed()
+    }
+    fn steers(&self, _: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+        closed()
+    }
+    fn set_paused(&self, _: bool, _: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        closed()
+    }
+    fn undelivered(&self, _: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
         closed()
     }
     fn settle_request(

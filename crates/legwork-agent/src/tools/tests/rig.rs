@@ -6,7 +6,7 @@ use crate::tools::{Commands, Invocation, Site, ToolOutput, Toolbox, built_in};
 use legwork_core::batch::{Lineage, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
-use legwork_core::ports::{Line, Pending, Processes, StopNotice};
+use legwork_core::ports::{Line, Pending, Processes, Steer, StopNotice};
 use legwork_core::pulse::LineEvent;
 use legwork_core::step::{Actor, Fence};
 use serde_json::Value;
@@ -27,6 +27,9 @@ impl Line for CountingLine {
     }
     fn stopped(&self) -> Pending<'_, StopNotice> {
         Box::pin(std::future::pending())
+    }
+    fn steered(&self) -> Vec<Steer> {
+        Vec::new()
     }
     fn park(&self) -> Pending<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -5,10 +5,11 @@ use legwork_agent::tools::ToolOutput;
 use legwork_core::batch::{NewBatch, Ticket, Unit};
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Facts, JoinError, Joined, Pending, Refusal, Stopped, Watch,
+    ChildView, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, Pending, Refusal, SteerError,
+    Stopped, Watch,
 };
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::report::Report;
@@ -142,6 +143,19 @@ impl Delegator for FakeDelegator {
     fn stop(&self, scope: Scope, _: StopReason, _: Force) -> Pending<'_, Stopped> {
         self.stops.lock().expect("no holder panics").push(scope);
         Box::pin(async { Stopped::default() })
+    }
+
+    fn steer(
+        &self,
+        _: &ChildId,
+        _: String,
+        _: Option<&SessionId>,
+    ) -> Pending<'_, Result<RequestId, SteerError>> {
+        panic!("delegate_task does not steer")
+    }
+
+    fn attach(&self, _: &SessionId, _: Arc<dyn Inbox>) -> Pending<'_, ()> {
+        panic!("delegate_task does not wait in the background")
     }
 
     fn view(&self, _: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {

@@ -1,7 +1,7 @@
 //! A line that remembers what was told, and from which a test stops the run.
 
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Line, Pending, StopNotice};
+use legwork_core::ports::{Line, Pending, Steer, StopNotice};
 use legwork_core::pulse::LineEvent;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
@@ -57,6 +57,10 @@ impl Line for FakeLine {
             stop.wait_for(|stop| *stop).await.expect("the line outlives whoever listens to it");
             NOTICE
         })
+    }
+
+    fn steered(&self) -> Vec<Steer> {
+        Vec::new()
     }
 
     fn park(&self) -> Pending<'_, ()> {

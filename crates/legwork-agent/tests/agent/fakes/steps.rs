@@ -41,6 +41,8 @@ fn word(change: &StepChange) -> String {
         StepChange::Intend { seq, action } => match action {
             Action::Open => format!("{seq} open"),
             Action::Model => format!("{seq} model"),
+            Action::Compact => format!("{seq} compact"),
+            Action::Steer { requests } => format!("{seq} steer({})", requests.len()),
             Action::Tool { call, read_only } => {
                 let kind = if *read_only { "look" } else { "change" };
                 format!("{seq} {kind} {}({})", call.name, call.id)
@@ -50,6 +52,9 @@ fn word(change: &StepChange) -> String {
             Product::Opened(messages) => {
                 let texts: Vec<String> = messages.iter().map(|message| message.plain_text()).collect();
                 format!("{seq}={}", texts.join("|"))
+            }
+            Product::Compacted(message) | Product::Steered(message) => {
+                format!("{seq}={}", message.plain_text())
             }
             Product::Reply(reply) => {
                 let calls: String = reply.message.calls().map(|call| format!("+{}", call.id)).collect();

@@ -74,11 +74,11 @@ async fn k23_a_refusal_leaves_nothing_behind() {
     let scene = Scene::new(1).await;
     let empty = scene.handle.dispatch(batch(&[])).await;
     assert_eq!(empty, Err(DispatchError::Refused(Refusal::Empty)));
-    scene.handle.pause().await;
+    scene.handle.pause().await.expect("the store takes it");
     let paused = scene.handle.dispatch(batch(&["answer"])).await;
     assert_eq!(paused, Err(DispatchError::Refused(Refusal::Paused)));
     assert_eq!(scene.store.offered(), []);
-    scene.handle.resume().await;
+    scene.handle.resume().await.expect("the store takes it");
     let ticket = scene.dispatch(&["answer"]).await;
     scene.joined(&ticket).await;
 }

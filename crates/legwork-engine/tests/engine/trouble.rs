@@ -129,8 +129,8 @@ async fn k35_facts_of_a_call_that_was_given_up_are_not_offered_again() {
     scene.store.close();
     // A commit is under way, and two new calls go into the next one; the first frees a slot for the second when it is
     // given up.
-    scene.handle.pause().await;
-    scene.handle.resume().await;
+    scene.handle.pause().await.expect("the store takes it");
+    scene.handle.resume().await.expect("the store takes it");
     scene.troupe.say("told");
     let arrived = scene.store.arrived();
     scene.store.until_arrived(arrived + 1).await;

@@ -7,12 +7,13 @@ mod models_support;
 use legwork_agent::models::{CallLimits, Model, ModelError, ReplyPart};
 use legwork_core::report::FailureReason;
 use legwork_testkit::server::{
-    Finish, ProviderError, Reply, Script, ScriptedServer, Scripts, call, empty, hang, hang_after_headers,
-    hang_up, rate_limited, raw_response, say, server_error, status, status_page, status_with, unauthorized,
+    Call, Finish, ProviderError, Reply, Script, ScriptedServer, Scripts, call, empty, hang,
+    hang_after_headers, hang_up, rate_limited, raw_response, say, server_error, status, status_page,
+    status_with, unauthorized,
 };
 use models_support::{KEY, ask, failure, model_at, request};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn server(reply: Reply) -> ScriptedServer {
     ScriptedServer::start(Scripts::default().otherwise(Script::always(reply)))
@@ -172,6 +173,22 @@ async fn a_reply_without_end_is_stopped_at_the_limit_of_its_size() {
     let error = failure(&models_support::with_limits(&server.base_url(), limits)).await;
     assert_eq!((error.reason, error.retryable), (FailureReason::ServerError, false));
     assert!(error.message.contains("50000"), "{error:?}");
+}
+
+#[tokio::test]
+async fn k23_arguments_that_nest_without_end_are_an_unreadable_call_at_once() {
+    for opening in ["[", "{\"a\":"] {
+        let server = server(say("So:").calls([Call::malformed("read_file", opening.repeat(100_000))]));
+        let begun = Instant::now();
+        let (_, reply) = ask(&model_at(&server), request("hi")).await;
+        let message = reply.expect("a reply").message;
+        // Without a bound it takes ten times as long and gigabytes of memory.
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        let calls: Vec<_> = message.calls().collect();
+        let malformed = calls[0].malformed.as_deref().expect("it cannot be read");
+        assert!(malformed.starts_with(opening) && malformed.len() <= 64 * 1024, "{}", malformed.len());
+        assert_eq!((calls.len(), message.plain_text().as_str()), (1, "So:"));
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! types leave this crate; sending is `link`'s, the meaning of failures `errors`', what differs between protocols
 //! `protocol`'s and `wires`'.
 
+mod nesting;
 mod options;
 mod protocol;
 mod wires;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use tracing::dispatcher::{Dispatch, with_default};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 
+use nesting::Nesting;
 use options::base_url;
 pub use options::{CallLimits, RemoteOptions, RouteError};
 pub use protocol::Protocol;
@@ -114,13 +116,18 @@ impl Route {
     fn end(
         &self,
         stream: &CompletionStream,
-        mut ids: CallIds,
+        ids: CallIds,
         error: &ProviderError,
     ) -> Result<ReplyPart, ModelError> {
         let error = self.failure(error);
         let Some(text) = errors::unreadable_call(&error) else { return Err(error) };
-        let reply = reply::with_unreadable_call(stream.partial(), text.to_owned(), &self.thinker, &mut ids);
-        Ok(ReplyPart::Done(Box::new(Reply { cost: Cost::Unknown, ..reply })))
+        Ok(self.end_at(stream, ids, text.to_owned()))
+    }
+
+    /// What a reply ends with whose call nests too deep to be read: what had been said, and that call.
+    fn end_at(&self, stream: &CompletionStream, mut ids: CallIds, text: String) -> ReplyPart {
+        let reply = reply::with_unreadable_call(stream.partial(), text, &self.thinker, &mut ids);
+        ReplyPart::Done(Box::new(Reply { cost: Cost::Unknown, ..reply }))
     }
 
     fn failure(&self, error: &ProviderError) -> ModelError {
@@ -146,7 +153,7 @@ enum State {
     /// Nothing was sent.
     Asked(ModelRequest),
     /// Parts are coming in; the ids that the conversation had used before.
-    Reading(Box<CompletionStream>, CallIds),
+    Reading(Box<CompletionStream>, CallIds, Nesting),
     /// There is nothing more.
     Ended,
 }
@@ -157,13 +164,17 @@ impl Call {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Asked(request) => match self.route.open(&request) {
                     Ok(stream) => {
-                        self.state = State::Reading(Box::new(stream), CallIds::of(&request.messages))
+                        let ids = CallIds::of(&request.messages);
+                        self.state = State::Reading(Box::new(stream), ids, Nesting::default());
                     }
                     Err(error) => return Some(Err(error)),
                 },
-                State::Reading(mut stream, ids) => match unheard(stream.next()).await {
+                State::Reading(mut stream, ids, mut nesting) => match unheard(stream.next()).await {
                     Some(Ok(item)) => {
-                        self.state = State::Reading(stream, ids);
+                        if let Some(text) = nesting.too_deep(&item) {
+                            return Some(Ok(self.route.end_at(&stream, ids, text)));
+                        }
+                        self.state = State::Reading(stream, ids, nesting);
                         if let Some(part) = part_of(item) {
                             return Some(Ok(part));
                         }

@@ -1,8 +1,7 @@
 //! Tool `list_files`: what is in a folder and below it, in order, within a bound.
 
-use super::arguments;
 use super::glob::Glob;
-use super::off_thread::{Abandoned, off_thread};
+use super::off_thread::{self, Abandoned};
 use super::place;
 use super::port::{Effect, Invocation, Tool, ToolOutput};
 use super::walk::Entries;
@@ -56,21 +55,12 @@ impl Tool for ListFiles {
     }
 
     fn call(&self, invocation: Invocation) -> Pending<'_, ToolOutput> {
-        Box::pin(async move {
-            let arguments: Arguments = match arguments::read(&self.spec(), invocation.arguments) {
-                Ok(arguments) => arguments,
-                Err(problem) => return ToolOutput::error(problem),
-            };
-            let path = place::resolve(&invocation.site, arguments.path.as_deref().unwrap_or("."));
-            off_thread(move |abandoned| {
-                list(&path, &arguments, abandoned).map_or_else(ToolOutput::error, ToolOutput::ok)
-            })
-            .await
-        })
+        Box::pin(off_thread::call(self.spec(), invocation, list))
     }
 }
 
 fn list(folder: &Path, arguments: &Arguments, abandoned: &Abandoned) -> Result<String, String> {
+    let folder = &place::resolve_in(folder, arguments.path.as_deref().unwrap_or("."));
     let facts = folder.metadata().map_err(|error| place::explain(folder, &error))?;
     if !facts.is_dir() {
         return Err(format!("{} is a file, not a folder; use read_file", folder.display()));

@@ -1,6 +1,10 @@
 //! Work that blocks, carried out on a thread for it. Dropping the future asks the work to stop.
 
-use super::port::ToolOutput;
+use super::arguments;
+use super::port::{Invocation, ToolOutput};
+use crate::models::ToolSpec;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +26,27 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Carries a call out whose work blocks. The work gets the caller's folder and the arguments; its `Err` is a sentence for
+/// the model.
+pub(super) async fn call<A>(
+    spec: ToolSpec,
+    invocation: Invocation,
+    work: fn(&Path, &A, &Abandoned) -> Result<String, String>,
+) -> ToolOutput
+where
+    A: DeserializeOwned + Send + 'static,
+{
+    let arguments: A = match arguments::read(&spec, invocation.arguments) {
+        Ok(arguments) => arguments,
+        Err(problem) => return ToolOutput::error(problem),
+    };
+    let folder = PathBuf::from(&invocation.site.setting.folder);
+    off_thread(move |abandoned| {
+        work(&folder, &arguments, abandoned).map_or_else(ToolOutput::error, ToolOutput::ok)
+    })
+    .await
 }
 
 /// Runs `work` and waits for it. A panic inside goes on in the caller.

@@ -2,8 +2,7 @@
 //!
 //! Files that are not text are refused with their size. Bytes that are not UTF-8 are replaced and counted.
 
-use super::arguments;
-use super::off_thread::off_thread;
+use super::off_thread::{self, Abandoned};
 use super::place;
 use super::port::{Effect, Invocation, Tool, ToolOutput};
 use crate::models::ToolSpec;
@@ -62,25 +61,15 @@ impl Tool for ReadFile {
     }
 
     fn call(&self, invocation: Invocation) -> Pending<'_, ToolOutput> {
-        Box::pin(async move {
-            let arguments: Arguments = match arguments::read(&self.spec(), invocation.arguments) {
-                Ok(arguments) => arguments,
-                Err(problem) => return ToolOutput::error(problem),
-            };
-            let path = place::resolve(&invocation.site, &arguments.path);
-            off_thread(move |_| read(&path, &arguments)).await
-        })
+        Box::pin(off_thread::call(self.spec(), invocation, read))
     }
 }
 
-fn read(path: &Path, arguments: &Arguments) -> ToolOutput {
-    match open(path).and_then(|opened| {
-        opened.map_or_else(|refusal| Ok(Err(refusal)), |file| part(file, arguments).map(Ok))
-    }) {
-        Ok(Ok(part)) => part.output(path, arguments.offset.unwrap_or(1)),
-        Ok(Err(refusal)) => ToolOutput::error(refusal),
-        Err(error) => ToolOutput::error(place::explain(path, &error)),
-    }
+fn read(folder: &Path, arguments: &Arguments, _: &Abandoned) -> Result<String, String> {
+    let path = &place::resolve_in(folder, &arguments.path);
+    let explain = |error: io::Error| place::explain(path, &error);
+    let part = part(open(path).map_err(explain)??, arguments).map_err(explain)?;
+    part.words(path, arguments.offset.unwrap_or(1))
 }
 
 /// Opens a text file. The inner error is a refusal in words. A pipe or a device is not even opened, because that may
@@ -174,7 +163,7 @@ impl Part {
         Ok(())
     }
 
-    fn output(self, path: &Path, first: u64) -> ToolOutput {
+    fn words(self, path: &Path, first: u64) -> Result<String, String> {
         if self.lines == 0 {
             return self.nothing(path, first);
         }
@@ -196,18 +185,16 @@ impl Part {
             notes.push(format!("{} places are not UTF-8 and show as \u{fffd}", self.invalid));
         }
         if notes.is_empty() {
-            return ToolOutput::ok(self.text);
+            return Ok(self.text);
         }
-        ToolOutput::ok(format!("[{}, {}]\n{}", path.display(), notes.join("; "), self.text))
+        Ok(format!("[{}, {}]\n{}", path.display(), notes.join("; "), self.text))
     }
 
-    fn nothing(&self, path: &Path, first: u64) -> ToolOutput {
+    fn nothing(&self, path: &Path, first: u64) -> Result<String, String> {
         let shown = path.display();
         match self.lines_total {
-            0 => ToolOutput::ok(format!("[{shown} is empty]")),
-            lines => ToolOutput::error(format!(
-                "{shown} has {lines} lines, so there is nothing from line {first} on"
-            )),
+            0 => Ok(format!("[{shown} is empty]")),
+            lines => Err(format!("{shown} has {lines} lines, so there is nothing from line {first} on")),
         }
     }
 }

@@ -4,9 +4,8 @@
 
 mod found;
 
-use super::arguments;
 use super::glob::Glob;
-use super::off_thread::{Abandoned, off_thread};
+use super::off_thread::{self, Abandoned};
 use super::place;
 use super::port::{Effect, Invocation, Tool, ToolOutput};
 use super::walk::Entries;
@@ -70,21 +69,12 @@ impl Tool for SearchFiles {
     }
 
     fn call(&self, invocation: Invocation) -> Pending<'_, ToolOutput> {
-        Box::pin(async move {
-            let arguments: Arguments = match arguments::read(&self.spec(), invocation.arguments) {
-                Ok(arguments) => arguments,
-                Err(problem) => return ToolOutput::error(problem),
-            };
-            let path = place::resolve(&invocation.site, arguments.path.as_deref().unwrap_or("."));
-            off_thread(move |abandoned| {
-                search(&path, &arguments, abandoned).map_or_else(ToolOutput::error, ToolOutput::ok)
-            })
-            .await
-        })
+        Box::pin(off_thread::call(self.spec(), invocation, search))
     }
 }
 
-fn search(path: &Path, arguments: &Arguments, abandoned: &Abandoned) -> Result<String, String> {
+fn search(folder: &Path, arguments: &Arguments, abandoned: &Abandoned) -> Result<String, String> {
+    let path = &place::resolve_in(folder, arguments.path.as_deref().unwrap_or("."));
     path.metadata().map_err(|error| place::explain(path, &error))?;
     let matcher = matcher(arguments)?;
     let glob = arguments.glob.as_deref().map(Glob::parse).transpose()?;

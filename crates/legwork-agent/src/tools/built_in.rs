@@ -2,6 +2,7 @@
 
 use super::commands::Commands;
 use super::list_files::ListFiles;
+use super::patch::Patch;
 use super::port::Tool;
 use super::process::ProcessTool;
 use super::read_file::ReadFile;
@@ -15,6 +16,7 @@ pub fn built_in(commands: &Commands) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ReadFile),
         Arc::new(WriteFile),
+        Arc::new(Patch),
         Arc::new(ListFiles),
         Arc::new(SearchFiles),
         Arc::new(Terminal::new(commands.clone())),

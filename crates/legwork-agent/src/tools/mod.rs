@@ -1,6 +1,7 @@
 //! Port [`Tool`] and the built-in tools, one file each.
 
 mod arguments;
+mod beside;
 mod built_in;
 mod commands;
 mod delegate;
@@ -8,6 +9,7 @@ mod glob;
 mod groups;
 mod list_files;
 mod off_thread;
+mod patch;
 mod place;
 mod port;
 mod process;
@@ -25,6 +27,7 @@ pub use commands::Commands;
 pub use delegate::tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks};
 pub use delegate::{DELEGATE_TASK, DelegateOptions, DelegateTool};
 pub use list_files::ListFiles;
+pub use patch::Patch;
 pub use port::{Effect, Invocation, Site, Tool, ToolOutput};
 pub use process::{BackgroundProcesses, BackgroundReport, BackgroundState, ProcessTool};
 pub use read_file::ReadFile;

@@ -2,6 +2,7 @@
 
 mod ledger;
 mod list_files;
+mod patch;
 mod process;
 mod read_file;
 mod rig;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::process::{NoShell, Shells};
-use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Toolbox, built_in};
+use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in};
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
@@ -62,7 +62,7 @@ impl Workplace {
             tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
         }
         let commands = Commands::new(Shells::new(std::env::vars_os())?, store.clone());
-        let tools = Tools::of(&settings.delegation, commands.clone(), None);
+        let tools = Tools::of(settings, commands.clone(), None);
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
             store: store.clone(),
@@ -114,8 +114,9 @@ impl Workplace {
     }
 
     /// The tools of a conversation that may start so many subagents in all.
-    pub fn oneshot_tools(&self, settings: &DelegationSettings) -> Arc<Toolbox> {
-        let children_max = settings.oneshot_max_children.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+    pub fn oneshot_tools(&self, settings: &Settings) -> Arc<Toolbox> {
+        let most = settings.delegation.oneshot_max_children;
+        let children_max = most.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
         let tools = Tools::of(settings, self.commands.clone(), children_max);
         tools.delegate.connect(Arc::new(self.handle.clone()));
         tools.toolbox
@@ -177,7 +178,13 @@ struct Tools {
 }
 
 impl Tools {
-    fn of(settings: &DelegationSettings, commands: Commands, children_max: Option<u32>) -> Tools {
+    fn of(settings: &Settings, commands: Commands, children_max: Option<u32>) -> Tools {
+        let fetched = if settings.tools.fetch_private_addresses {
+            FetchAddresses::Private
+        } else {
+            FetchAddresses::Public
+        };
+        let settings = &settings.delegation;
         let delegate = Arc::new(DelegateTool::new(DelegateOptions {
             concurrent_max: settings.max_concurrent_children,
             depth_max: depth_max(settings),
@@ -186,7 +193,7 @@ impl Tools {
             summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
             allowance: Allowance { steps_max: steps_max(settings) },
         }));
-        let mut tools = built_in(&commands);
+        let mut tools = built_in(&commands, fetched);
         tools.push(delegate.clone());
         Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets())), delegate, commands }
     }

@@ -27,7 +27,7 @@ fn the_guide_lists_every_key_as_the_program_has_it() {
 fn table(schema: &Value) -> String {
     let mut lines =
         "| key | default | accepts | a project may | what it is |\n|---|---|---|---|---|\n".to_owned();
-    for section in ["model", "delegation", "auxiliary"] {
+    for section in ["model", "delegation", "tools", "auxiliary"] {
         let keys = schema["properties"][section]["properties"].as_object().expect("a section has keys");
         let keys: BTreeMap<_, _> = keys.iter().collect();
         for (name, key) in keys {

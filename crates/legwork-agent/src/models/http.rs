@@ -99,7 +99,7 @@ fn build(builder: ClientBuilder, proxies: &Proxies) -> Result<Client, String> {
 }
 
 /// The innermost cause of an error, which is the one that says what happened.
-pub(super) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

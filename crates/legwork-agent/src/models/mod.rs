@@ -19,6 +19,7 @@ mod unicode;
 mod words;
 
 pub use discovery::{LocalServer, find_local_server, is_loopback};
+pub(crate) use http::root_cause;
 pub use http::{Proxies, SharedHttp};
 pub use key::ApiKey;
 pub use port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};

@@ -20,6 +20,7 @@ mod terminal;
 mod tests;
 mod toolbox;
 mod walk;
+mod web_fetch;
 mod write_file;
 
 pub use built_in::built_in;
@@ -34,4 +35,5 @@ pub use read_file::ReadFile;
 pub use search_files::SearchFiles;
 pub use terminal::Terminal;
 pub use toolbox::Toolbox;
+pub use web_fetch::{FetchAddresses, WebFetch};
 pub use write_file::WriteFile;

@@ -139,7 +139,7 @@ fn setup(
     Ok(RunSetup {
         store: workplace.store.clone(),
         model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
-        toolbox: workplace.oneshot_tools(&settings.delegation),
+        toolbox: workplace.oneshot_tools(settings),
         delegator: std::sync::Arc::new(workplace.handle.clone()),
         limits: wire::limits(&settings.delegation),
         session: NewSession {

@@ -358,6 +358,11 @@ pub static KEYS: &[Key] = &[
         },
         "How long delivered and dismissed results are kept; undelivered ones are kept for ever.",
     ),
+    key(
+        "tools.fetch_private_addresses",
+        flag(|s| &mut s.tools.fetch_private_addresses, false),
+        "Whether `web_fetch` may go to this machine and its networks, not only to public addresses.",
+    ),
     key("auxiliary.review", Field::Table, "The model of the review command."),
 ];
 
@@ -391,7 +396,7 @@ mod tests {
         let variables: Vec<_> = KEYS.iter().flat_map(Key::variables).collect();
         assert_eq!(names.len(), KEYS.len());
         assert_eq!(variables.iter().collect::<BTreeSet<_>>().len(), variables.len());
-        assert_eq!(sections(), ["model", "delegation", "auxiliary"]);
+        assert_eq!(sections(), ["model", "delegation", "tools", "auxiliary"]);
     }
 
     #[test]

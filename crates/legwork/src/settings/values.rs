@@ -155,11 +155,19 @@ pub struct DelegationSettings {
     pub retention: Duration,
 }
 
+/// The section `[tools]`.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSettings {
+    /// Whether `web_fetch` may go to addresses that are not public.
+    pub fetch_private_addresses: bool,
+}
+
 /// The merged configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub model: ModelSettings,
     pub delegation: DelegationSettings,
+    pub tools: ToolSettings,
     /// Every value that any layer gave to a key, weakest layer first; written while loading, read by `config show`
     /// and by the choice of the model.
     pub(super) trail: BTreeMap<&'static str, Vec<Assigned>>,

@@ -17,4 +17,5 @@ mod state_trouble;
 mod stop;
 mod terminal_view;
 mod texts;
+mod tools;
 mod wrong_input;

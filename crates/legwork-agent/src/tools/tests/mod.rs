@@ -9,4 +9,5 @@ mod rig;
 mod search_files;
 mod terminal;
 mod toolbox;
+mod web_fetch;
 mod write_file;

@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use crate::process::{Shells, SystemProcesses, adopt_orphans};
-use crate::tools::{Commands, Invocation, Site, ToolOutput, Toolbox, built_in};
+use crate::tools::{Commands, FetchAddresses, Invocation, Site, ToolOutput, Toolbox, built_in};
 use legwork_core::batch::{Lineage, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
@@ -61,12 +61,21 @@ impl Rig {
 
     /// A rig whose parent process would have these variables too.
     pub(super) fn in_environment(ledger: Ledger, more: &[(&str, &str)]) -> Self {
+        Rig::built(ledger, more, FetchAddresses::Public)
+    }
+
+    /// A rig whose `web_fetch` goes to this machine too.
+    pub(super) fn fetching_here() -> Self {
+        Rig::built(Ledger::default(), &[], FetchAddresses::Private)
+    }
+
+    fn built(ledger: Ledger, more: &[(&str, &str)], fetched: FetchAddresses) -> Self {
         adopt_orphans().expect("this system has subreapers");
         let more = more.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let shells = Shells::new(std::env::vars_os().chain(more)).expect("there is a shell");
         let ledger = Arc::new(ledger);
         let commands = Commands::new(shells, Arc::clone(&ledger) as _);
-        let toolbox = Toolbox::new(built_in(&commands));
+        let toolbox = Toolbox::new(built_in(&commands, fetched));
         let rights = Rights { tools: toolbox.names().map(str::to_owned).collect() };
         let child = ChildId::from_bits(0, getrandom::u32().expect("there is randomness"));
         let folder = TempDir::new().expect("a folder");

@@ -5,5 +5,6 @@
 pub mod gated;
 pub mod memory;
 pub mod server;
+pub mod shaky;
 pub mod store_suite;
 pub mod worlds;

@@ -3,8 +3,14 @@
 
 #[path = "engine/commits.rs"]
 mod commits;
+#[path = "engine/desk.rs"]
+mod desk;
 #[path = "engine/front.rs"]
 mod front;
+#[path = "engine/gaps.rs"]
+mod gaps;
+#[path = "engine/inboxes.rs"]
+mod inboxes;
 #[path = "engine/recovery.rs"]
 mod recovery;
 #[path = "engine/release.rs"]
@@ -15,10 +21,14 @@ mod requests;
 mod scene;
 #[path = "engine/slots.rs"]
 mod slots;
+#[path = "engine/steering.rs"]
+mod steering;
 #[path = "engine/stopping.rs"]
 mod stopping;
 #[path = "engine/supervision.rs"]
 mod supervision;
+#[path = "engine/switch.rs"]
+mod switch;
 #[path = "engine/trouble.rs"]
 mod trouble;
 #[path = "engine/troupe.rs"]

@@ -6,7 +6,7 @@ use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
-use legwork_core::ports::{Assignment, Delegator, Facts, Heading, TranscriptError, Transcripts};
+use legwork_core::ports::{Assignment, Delegator, Facts, Heading, Store, TranscriptError, Transcripts};
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
 use legwork_core::time::Timestamp;
@@ -55,7 +55,12 @@ impl Scene {
 
     /// The engine of the `n`-th process over a store that may have content.
     pub async fn over(memory: MemoryStore, n: u32, options: Options) -> Scene {
-        let store = Arc::new(GatedStore::new(Arc::new(memory)));
+        Scene::over_store(Arc::new(memory), n, options).await
+    }
+
+    /// The same over any store.
+    pub async fn over_store(store: Arc<dyn Store>, n: u32, options: Options) -> Scene {
+        let store = Arc::new(GatedStore::new(store));
         let troupe = Troupe::default();
         let wiring = Wiring {
             store: store.clone(),
@@ -128,6 +133,12 @@ pub fn batch(goals: &[&str]) -> NewBatch {
         tasks: goals.iter().map(|goal| task(goal)).collect(),
         setting: setting(),
     }
+}
+
+/// A call whose results wake the session with this number.
+pub fn pushed(session: u64, goals: &[&str]) -> NewBatch {
+    let lineage = Lineage { session: SessionId::from_bits(session), parent: None, depth: 0 };
+    NewBatch { lineage, reach: Reach::Push, ..batch(goals) }
 }
 
 /// The call of a child.

@@ -53,6 +53,14 @@ pub enum Law {
     Recovery,
     /// Once everything answers or is aborted, nothing is left over.
     Drains,
+    /// Each completion is in the history of a session once.
+    ArrivesOnce,
+    /// No completion is in the history of a session that did not ask for it, or cannot be woken.
+    OwnSession,
+    /// A session gets its completions in the order in which they became ready.
+    ReadyOrder,
+    /// What is said to a child is read once, or missed.
+    SteersEnd,
 }
 
 /// A law that did not hold.

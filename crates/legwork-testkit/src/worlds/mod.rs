@@ -1,7 +1,7 @@
 //! Seeded worlds: thousands of random schedules over the engine's book, with workers that answer, fail, hang and ignore
 //! stops, stores that refuse and fail, clocks that jump, owners that die; and laws that are checked after every step.
 //!
-//! A world runs no thread and waits for nothing. The running engine has tests of its own.
+//! Most worlds run no thread and wait for nothing; those in `live` drive the running engine with its sessions.
 
 mod account;
 mod action;
@@ -13,6 +13,7 @@ mod expectation;
 mod figures;
 mod lanes;
 mod law;
+mod live;
 mod note;
 mod run;
 mod runner;
@@ -26,6 +27,7 @@ mod world;
 pub use chance::Chance;
 pub use figures::Figures;
 pub use law::{Broken, Law};
+pub use live::{LiveFigures, LiveWreck, run_live};
 pub use run::{Wreck, run, run_sabotaged, worlds_wanted};
 pub use sabotage::Sabotage;
 pub use terms::Scenario;

@@ -1,0 +1,49 @@
+//! How much the live worlds went through.
+
+use std::ops::AddAssign;
+
+/// Sums over worlds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LiveFigures {
+    /// Worlds that lived.
+    pub worlds: u64,
+    /// Completions that are in the history of their session.
+    pub arrived: u64,
+    /// Messages of users that are in some history.
+    pub said: u64,
+    /// Offers that were accepted.
+    pub accepted: u64,
+    /// Offers that met a busy session.
+    pub busy: u64,
+    /// Offers that met a session that was gone.
+    pub gone: u64,
+    /// Turns that were not stored.
+    pub lost_turns: u64,
+    /// Texts that a child read.
+    pub seen: u64,
+    /// Texts whose child ended first.
+    pub missed: u64,
+    /// Texts that were refused.
+    pub refused: u64,
+    /// Processes that died.
+    pub deaths: u64,
+    /// Calls of the store that failed.
+    pub failures: u64,
+}
+
+impl AddAssign for LiveFigures {
+    fn add_assign(&mut self, other: LiveFigures) {
+        self.worlds += other.worlds;
+        self.arrived += other.arrived;
+        self.said += other.said;
+        self.accepted += other.accepted;
+        self.busy += other.busy;
+        self.gone += other.gone;
+        self.lost_turns += other.lost_turns;
+        self.seen += other.seen;
+        self.missed += other.missed;
+        self.refused += other.refused;
+        self.deaths += other.deaths;
+        self.failures += other.failures;
+    }
+}

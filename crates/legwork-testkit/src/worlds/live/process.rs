@@ -1,0 +1,114 @@
+//! One process of a live world: an engine and the sessions that it holds. It dies where it stands.
+
+use super::session::Session;
+use super::weather::Weather;
+use super::worker::Workers;
+use legwork_core::ids::{ChildId, OwnerId, SessionId};
+use legwork_core::outcome::Outcome;
+use legwork_core::ports::{Conversations, Heading, Held, Liveness, Processes, TranscriptError, Transcripts};
+use legwork_core::pulse::LineEvent;
+use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
+use legwork_core::time::Timestamp;
+use legwork_engine::recovery::{Rescuer, settle_dead};
+use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+pub(super) struct Process {
+    pub(super) owner: OwnerRecord,
+    pub(super) handle: Handle,
+    engine: Engine,
+    sessions: JoinSet<()>,
+}
+
+impl Process {
+    /// The `n`-th process: it settles the work of the one before it, takes its sessions over and opens them.
+    pub(super) async fn start(weather: &Weather, n: u32, sessions: &[SessionId]) -> Process {
+        let owner = owner(n);
+        let before = owner_id(n - 1);
+        let clock = Clock::start();
+        let bits = weather.clone();
+        let wiring = Wiring {
+            store: weather.store.clone(),
+            worker: Arc::new(Workers(weather.clone())),
+            transcripts: Arc::new(Unwritten),
+            clock,
+            bits: Arc::new(move || bits.chance(|chance| chance.bits())),
+            owner: owner.clone(),
+        };
+        let engine = Engine::start(options(weather), wiring).await.expect("the weather is good at a start");
+        let store = weather.store.as_ref();
+        let rescuer = Rescuer { store, clock, owner: &owner, processes: &Successor(n) };
+        settle_dead(rescuer).await.expect("the weather is good at a start");
+        let mut process = Process { owner, handle: engine.handle(), engine, sessions: JoinSet::new() };
+        for id in sessions {
+            let held = weather.memory.hold_session(id, &process.owner.id, Some(&before)).await;
+            assert_eq!(held, Ok(Held::Here), "its holder is dead");
+            let owner = process.owner.id.clone();
+            let session = Session::new(weather.clone(), id.clone(), owner, process.handle.clone());
+            process.sessions.spawn(session.live());
+        }
+        process
+    }
+
+    /// It ends where it stands.
+    pub(super) async fn die(self) {
+        let Process { engine, mut sessions, handle, owner: _ } = self;
+        drop((engine, handle));
+        sessions.shutdown().await;
+    }
+}
+
+pub(super) fn owner_id(n: u32) -> OwnerId {
+    OwnerId::from_bits(u64::from(n))
+}
+
+pub(super) fn owner(n: u32) -> OwnerRecord {
+    let process = Identity { boot_id: "this boot".to_owned(), pid: n, start_ticks: u64::from(n) };
+    OwnerRecord { id: owner_id(n), process }
+}
+
+/// Only the process with this number lives.
+struct Successor(u32);
+
+impl Processes for Successor {
+    fn myself(&self) -> Identity {
+        owner(self.0).process
+    }
+
+    fn liveness(&self, process: &Identity) -> Liveness {
+        if process.pid == self.0 { Liveness::Alive } else { Liveness::Dead }
+    }
+
+    fn kill_group(&self, _: &ProcessGroup) {}
+
+    fn kill_marked(&self, _: &[ChildId]) -> usize {
+        0
+    }
+}
+
+/// Transcripts that nobody reads.
+struct Unwritten;
+
+impl Transcripts for Unwritten {
+    fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
+        Ok(Vec::new())
+    }
+
+    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
+
+    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
+}
+
+fn options(weather: &Weather) -> Options {
+    let minutes = Duration::from_secs(600);
+    Options {
+        children_max: weather.chance(|chance| chance.between(1, 5)),
+        queue_max: 1000,
+        depth_max: 2,
+        at_capacity: AtCapacity::Queue,
+        patience: Patience { idle: minutes, tool: minutes, grace: minutes },
+        stop_grace: Duration::from_millis(1500),
+    }
+}

@@ -1,0 +1,186 @@
+//! A session of a live world: its user talks when it likes, a completion becomes a turn, and now and then the session is
+//! closed and opened again.
+
+use super::weather::Weather;
+use legwork_core::ids::{ClaimId, OwnerId, SessionId};
+use legwork_core::message::{Author, Message, Part};
+use legwork_core::ports::{
+    Conversations, Delegator, Facts, Inbox, Offer, Pending, Receipt, StoreError, Turn,
+};
+use legwork_core::time::Timestamp;
+use legwork_engine::Handle;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+
+/// One opening of a session.
+struct Opened {
+    weather: Weather,
+    mood: watch::Sender<Mood>,
+    /// Filled by offers, emptied by the session's own loop; at most one waits, for the session is busy then.
+    accepted: mpsc::UnboundedSender<Offer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Idle,
+    Busy,
+    Closed,
+}
+
+impl Opened {
+    /// Moves from one mood to another; `false` when it was in neither.
+    fn turn(&self, from: Mood, to: Mood) -> bool {
+        self.mood.send_if_modified(|mood| {
+            let fits = *mood == from;
+            if fits {
+                *mood = to;
+            }
+            fits
+        })
+    }
+
+    /// What an idle session says to an offer.
+    fn whim(&self) -> Receipt {
+        if self.weather.is_calm() {
+            return Receipt::Accepted;
+        }
+        self.weather.chance(|chance| match chance.below(12) {
+            0 | 1 => Receipt::Busy,
+            2 => Receipt::Gone,
+            _ => Receipt::Accepted,
+        })
+    }
+}
+
+impl Inbox for Opened {
+    fn idle(&self) -> Pending<'_, bool> {
+        let mut mood = self.mood.subscribe();
+        Box::pin(async move {
+            let mood = mood.wait_for(|mood| *mood != Mood::Busy).await;
+            mood.is_ok_and(|mood| *mood == Mood::Idle)
+        })
+    }
+
+    fn offer(&self, offer: Offer) -> Pending<'_, Receipt> {
+        Box::pin(async move {
+            let receipt = match self.whim() {
+                Receipt::Accepted if self.turn(Mood::Idle, Mood::Busy) => {
+                    // A session that ended this moment loses it, like one that dies.
+                    self.accepted.send(offer).ok();
+                    Receipt::Accepted
+                }
+                Receipt::Gone if self.turn(Mood::Idle, Mood::Closed) => Receipt::Gone,
+                Receipt::Accepted | Receipt::Gone | Receipt::Busy => Receipt::Busy,
+            };
+            self.weather.count(receipt);
+            // The answer takes its time, and may be given up before it comes.
+            self.weather.dawdle(20).await;
+            receipt
+        })
+    }
+}
+
+/// A session for as long as its process lives.
+pub(super) struct Session {
+    pub(super) weather: Weather,
+    pub(super) id: SessionId,
+    pub(super) owner: OwnerId,
+    pub(super) handle: Handle,
+    /// How many messages it thinks its history has.
+    messages: u64,
+}
+
+impl Session {
+    pub(super) fn new(weather: Weather, id: SessionId, owner: OwnerId, handle: Handle) -> Self {
+        Session { weather, id, owner, handle, messages: 0 }
+    }
+
+    /// Opens the session again and again.
+    pub(super) async fn live(mut self) {
+        loop {
+            self.read().await;
+            self.open().await;
+            self.weather.dawdle(2000).await;
+        }
+    }
+
+    /// One opening, until it is closed.
+    async fn open(&mut self) {
+        let (accepted, mut offers) = mpsc::unbounded_channel();
+        let mood = watch::Sender::new(Mood::Idle);
+        let opened = Arc::new(Opened { weather: self.weather.clone(), mood, accepted });
+        self.handle.attach(&self.id, opened.clone()).await;
+        let weather = self.weather.clone();
+        loop {
+            tokio::select! {
+                biased;
+                Some(offer) = offers.recv() => {
+                    self.carry(offer).await;
+                    opened.turn(Mood::Busy, Mood::Idle);
+                }
+                () = weather.dawdle(1500) => {
+                    let closes = !weather.is_calm() && weather.chance(|chance| chance.once_in(12));
+                    if *opened.mood.borrow() == Mood::Closed || closes && opened.turn(Mood::Idle, Mood::Closed) {
+                        return;
+                    }
+                    if !weather.is_calm() && opened.turn(Mood::Idle, Mood::Busy) {
+                        weather.dawdle(700).await;
+                        self.store(Author::User, "something".to_owned(), None).await;
+                        opened.turn(Mood::Busy, Mood::Idle);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The turn of a completion.
+    async fn carry(&mut self, offer: Offer) {
+        self.weather.dawdle(400).await;
+        let unit = offer.record.accepted.units[offer.unit].id.to_string();
+        self.store(Author::Completion, unit, Some(offer.claim)).await;
+    }
+
+    /// Stores one message; a claim that it could not store is given back.
+    async fn store(&mut self, author: Author, text: String, claim: Option<ClaimId>) {
+        let turn = Turn {
+            session: self.id.clone(),
+            writer: self.owner.clone(),
+            expected_messages: self.messages,
+            at: Timestamp(0),
+            messages: vec![Message { author, parts: vec![Part::Text { text }] }],
+            acknowledge: claim.iter().cloned().collect(),
+        };
+        if self.weather.store.append_turn(turn).await.is_ok() {
+            self.messages += 1;
+            return;
+        }
+        self.weather.shared().figures.lost_turns += 1;
+        if let Some(claim) = claim {
+            self.give_back(claim).await;
+        }
+        self.read().await;
+    }
+
+    /// A claim that is not current any more was stored after all, or taken away.
+    async fn give_back(&self, claim: ClaimId) {
+        loop {
+            let given =
+                self.weather.store.release(vec![claim.clone()], Timestamp(0), "the turn was lost").await;
+            if !matches!(given, Err(StoreError::Io(_))) {
+                return;
+            }
+            self.weather.dawdle(100).await;
+        }
+    }
+
+    /// Reads how long its history is.
+    async fn read(&mut self) {
+        loop {
+            if let Ok(Some(record)) = self.weather.store.session(&self.id).await {
+                self.messages = record.messages;
+                return;
+            }
+            self.weather.dawdle(100).await;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What everybody in a world shares: its chance, its store and the bad days of that, and what is counted.
+
+use super::LiveFigures;
+use crate::memory::MemoryStore;
+use crate::shaky::{Bend, Luck, ShakyStore};
+use crate::worlds::Chance;
+use legwork_core::ids::RequestId;
+use legwork_core::ports::Receipt;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Shared by all people of a world.
+#[derive(Clone)]
+pub(super) struct Weather {
+    pub(super) memory: MemoryStore,
+    pub(super) store: Arc<ShakyStore>,
+    shared: Arc<Mutex<Shared>>,
+    /// Whether nothing goes wrong any more and nobody begins anything; written by the world, read by its people.
+    calm: Arc<watch::Sender<bool>>,
+}
+
+pub(super) struct Shared {
+    pub(super) chance: Chance,
+    pub(super) figures: LiveFigures,
+    /// How often each text was taken by a worker.
+    pub(super) taken: BTreeMap<RequestId, u32>,
+    /// One call in so many fails; 0 for never.
+    fails_in: usize,
+    stormy: bool,
+}
+
+impl Weather {
+    pub(super) fn new(seed: u64, bend: Option<Bend>) -> Self {
+        let mut chance = Chance::new(seed);
+        let fails_in = *chance.pick(&[0, 20, 8, 5]);
+        let memory = MemoryStore::new();
+        let figures = LiveFigures { worlds: 1, ..LiveFigures::default() };
+        let shared = Shared { chance, figures, taken: BTreeMap::new(), fails_in, stormy: false };
+        let weather = Weather {
+            store: Arc::new(ShakyStore::bent(Arc::new(memory.clone()), bend)),
+            memory,
+            shared: Arc::new(Mutex::new(shared)),
+            calm: Arc::new(watch::Sender::new(false)),
+        };
+        let shared = weather.shared.clone();
+        weather.store.let_decide(move |name| locked(&shared).luck(name));
+        weather
+    }
+
+    pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
+        locked(&self.shared)
+    }
+
+    /// From now on the store fails now and then, or does not.
+    pub(super) fn storm(&self, stormy: bool) {
+        self.shared().stormy = stormy;
+    }
+
+    /// Nothing goes wrong any more and nobody begins anything.
+    pub(super) fn calm_down(&self) {
+        self.storm(false);
+        self.calm.send_replace(true);
+    }
+
+    pub(super) fn is_calm(&self) -> bool {
+        *self.calm.borrow()
+    }
+
+    pub(super) fn chance<T>(&self, draw: impl FnOnce(&mut Chance) -> T) -> T {
+        draw(&mut self.shared().chance)
+    }
+
+    /// Counts the answer to an offer.
+    pub(super) fn count(&self, receipt: Receipt) {
+        let figures = &mut self.shared().figures;
+        match receipt {
+            Receipt::Accepted => figures.accepted += 1,
+            Receipt::Busy => figures.busy += 1,
+            Receipt::Gone => figures.gone += 1,
+        }
+    }
+
+    /// Takes up to so many milliseconds.
+    pub(super) async fn dawdle(&self, most: usize) {
+        let time = self.chance(|chance| chance.between(0, most)) as u64;
+        // Deadline: people take their time.
+        sleep(Duration::from_millis(time)).await;
+    }
+}
+
+impl Shared {
+    fn luck(&mut self, name: &str) -> Luck {
+        if !self.stormy {
+            return Luck::Good;
+        }
+        if self.chance.once_in(self.fails_in) {
+            self.figures.failures += 1;
+            let late = matches!(name, "claim" | "release" | "park" | "unpark" | "append_turn" | "ask");
+            return if late && self.chance.once_in(2) { Luck::FailsLate } else { Luck::Fails };
+        }
+        match self.chance.below(4) {
+            0 => Luck::Slow(Duration::from_millis(self.chance.between(0, 40) as u64)),
+            _ => Luck::Good,
+        }
+    }
+}
+
+fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,231 @@
+//! The life of a live world: people delegate, steer, stop and pause, processes die; then it calms down, and the laws are
+//! checked.
+
+use super::LiveFigures;
+use super::process::{Process, owner};
+use super::verdict;
+use super::weather::Weather;
+use crate::shaky::Bend;
+use crate::worlds::law::{Broken, Law};
+use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
+use legwork_core::budget::Allowance;
+use legwork_core::ids::{ChildId, DelegationId, RequestId, SessionId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, SessionKind, SteerError};
+use legwork_core::steering::{Request, Scope, Wish};
+use legwork_core::time::Timestamp;
+use legwork_engine::Handle;
+use std::fmt;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+
+/// How long a world may take to come to rest once nothing goes wrong any more.
+const REST_MAX: Duration = Duration::from_secs(600);
+
+/// A world that broke a law.
+#[derive(Debug, Clone)]
+pub struct LiveWreck {
+    /// Its seed.
+    pub seed: u64,
+    /// The law and how it broke.
+    pub broken: Broken,
+}
+
+impl fmt::Display for LiveWreck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\nin the live world with seed {}", self.broken, self.seed)
+    }
+}
+
+/// Lets the live world of `seed` live, over a store that may have a bug.
+///
+/// # Errors
+/// The [`LiveWreck`] of a world that broke a law.
+///
+/// # Panics
+/// When no runtime can be built.
+pub fn run_live(seed: u64, bend: Option<Bend>) -> Result<LiveFigures, Box<LiveWreck>> {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime of one thread can be built");
+    let lived = runtime.block_on(World::live(seed, bend));
+    lived.map_err(|broken| Box::new(LiveWreck { seed, broken }))
+}
+
+struct World {
+    weather: Weather,
+    sessions: Vec<SessionId>,
+    /// Nobody only while one process follows the other.
+    process: Option<Process>,
+    /// The number of the process.
+    number: u32,
+    delegations: Vec<DelegationId>,
+    children: Vec<ChildId>,
+}
+
+impl World {
+    async fn live(seed: u64, bend: Option<Bend>) -> Result<LiveFigures, Broken> {
+        let weather = Weather::new(seed, bend);
+        let mut world = World::begin(weather).await;
+        for _ in 0..world.weather.chance(|chance| chance.between(20, 80)) {
+            world.act().await;
+            world.weather.dawdle(300).await;
+        }
+        world.weather.calm_down();
+        world.handle().resume().await.expect("nothing goes wrong any more");
+        world.rest().await?;
+        verdict::judge(&world.weather, &world.sessions).await?;
+        let figures = world.weather.shared().figures;
+        if let Some(process) = world.process.take() {
+            process.die().await;
+        }
+        Ok(figures)
+    }
+
+    async fn begin(weather: Weather) -> World {
+        let first = owner(1);
+        let memory = weather.memory.clone();
+        memory.enter(first.clone(), Timestamp(0)).await.expect("memory takes it");
+        let count = weather.chance(|chance| chance.between(2, 4)) as u64;
+        let sessions: Vec<SessionId> = (1..=count).map(SessionId::from_bits).collect();
+        for id in &sessions {
+            let session = NewSession {
+                id: id.clone(),
+                name: None,
+                kind: SessionKind::Chat,
+                folder: "/".to_owned(),
+                at: Timestamp(0),
+            };
+            memory.create_session(session, &first.id).await.expect("memory takes it");
+        }
+        let process = Some(Process::start(&weather, 1, &sessions).await);
+        weather.storm(true);
+        World { weather, sessions, process, number: 1, delegations: Vec::new(), children: Vec::new() }
+    }
+
+    /// Somebody does something.
+    async fn act(&mut self) {
+        let roll = self.weather.chance(|chance| chance.below(100));
+        match roll {
+            0..45 => self.delegate().await,
+            45..75 => self.steer().await,
+            75..83 => self.steer_from_elsewhere().await,
+            83..91 => self.stop().await,
+            91..96 => {
+                let pauses = self.weather.chance(|chance| chance.once_in(3));
+                let handle = self.handle();
+                // A switch that cannot be stored stays where it is.
+                if pauses { handle.pause().await } else { handle.resume().await }.ok();
+            }
+            _ => self.die().await,
+        }
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.process.as_ref().expect("one process follows the other").handle
+    }
+
+    async fn delegate(&mut self) {
+        let batch = self.weather.chance(|chance| {
+            let session = chance.pick(&self.sessions).clone();
+            let goal = || Task { goal: "work".to_owned(), context: None };
+            NewBatch {
+                lineage: Lineage { session, parent: None, depth: 0 },
+                call_key: None,
+                reach: *chance.pick(&[Reach::Push, Reach::Push, Reach::Push, Reach::History, Reach::Joined]),
+                tasks: (0..chance.between(1, 3)).map(|_| goal()).collect(),
+                setting: setting(),
+            }
+        });
+        // A call that is refused leaves nothing behind.
+        if let Ok(ticket) = self.handle().dispatch(batch).await {
+            self.delegations.push(ticket.delegation);
+            self.children.extend(ticket.children);
+        }
+    }
+
+    fn some_child(&self) -> Option<ChildId> {
+        // The last ones still work, as a rule.
+        let from = self.children.len().saturating_sub(8);
+        let late = &self.children[from..];
+        (!late.is_empty()).then(|| self.weather.chance(|chance| chance.pick(late).clone()))
+    }
+
+    async fn steer(&mut self) {
+        let Some(child) = self.some_child() else { return };
+        let asker = self.weather.chance(|chance| chance.pick(&self.sessions).clone());
+        let asker = self.weather.chance(|chance| chance.once_in(2)).then_some(asker);
+        let said = self.handle().steer(&child, "do it otherwise".to_owned(), asker.as_ref()).await;
+        if let Err(SteerError::NotFound(_)) = said {
+            self.weather.shared().figures.refused += 1;
+        }
+    }
+
+    /// Somebody says something to a child by way of the store.
+    async fn steer_from_elsewhere(&mut self) {
+        let Some(child) = self.some_child() else { return };
+        let id = RequestId::from_bits(self.weather.chance(|chance| chance.bits()));
+        let wish = Wish::Steer { text: "hurry".to_owned() };
+        let request = Request { id, at: Timestamp(0), scope: Scope::Child(child), wish };
+        self.weather.memory.ask(request).await.expect("memory takes it");
+    }
+
+    async fn stop(&mut self) {
+        let scope = match self.weather.chance(|chance| chance.below(10)) {
+            0 => Scope::All,
+            1 => Scope::Session(self.weather.chance(|chance| chance.pick(&self.sessions).clone())),
+            2..5 if !self.delegations.is_empty() => {
+                Scope::Delegation(self.weather.chance(|chance| chance.pick(&self.delegations).clone()))
+            }
+            _ => match self.some_child() {
+                Some(child) => Scope::Child(child),
+                None => return,
+            },
+        };
+        let force = self.weather.chance(|chance| *chance.pick(&[Force::Ask, Force::Ask, Force::Abort]));
+        self.handle().stop(scope, StopReason::Cancelled, force).await;
+    }
+
+    /// The process dies and the next one takes over.
+    async fn die(&mut self) {
+        self.weather.shared().figures.deaths += 1;
+        self.weather.storm(false);
+        if let Some(process) = self.process.take() {
+            process.die().await;
+        }
+        self.number += 1;
+        let next = owner(self.number);
+        self.weather.memory.enter(next, Timestamp(0)).await.expect("memory takes it");
+        self.process = Some(Process::start(&self.weather, self.number, &self.sessions).await);
+        self.weather.storm(true);
+    }
+
+    /// Waits until everything has settled and arrived.
+    async fn rest(&self) -> Result<(), Broken> {
+        let begun = Instant::now();
+        while !verdict::is_over(&self.weather).await {
+            Broken::unless(begun.elapsed() < REST_MAX, Law::Drains, || {
+                "something has not settled, or not arrived".to_owned()
+            })?;
+            // Deadline: the people of the world go on meanwhile.
+            sleep(Duration::from_millis(500)).await;
+        }
+        // Deadline: whoever delivers twice has time to do it.
+        sleep(Duration::from_secs(20)).await;
+        Ok(())
+    }
+}
+
+fn setting() -> Setting {
+    Setting {
+        folder: "/".to_owned(),
+        route: Route {
+            model: "scripted/live".to_owned(),
+            base_url: None,
+            api_mode: "chat".to_owned(),
+            key_source: None,
+        },
+        rights: Rights::default(),
+        allowance: Allowance { steps_max: 10 },
+    }
+}

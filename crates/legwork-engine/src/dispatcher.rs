@@ -317,7 +317,7 @@ impl Dispatcher {
     }
 
     fn do_chores(&mut self) {
-        let pulses = self.hear_all();
+        let pulses = if self.chores.want_pulses() { self.hear_all() } else { HashMap::new() };
         self.chores.begin(&pulses, &self.book);
     }
 
@@ -326,7 +326,10 @@ impl Dispatcher {
         let read = |(child, run): (&ChildId, &Run)| (child.clone(), run.pulse.borrow().clone());
         let pulses: HashMap<ChildId, Pulse> = self.runs.iter().map(read).collect();
         for (child, pulse) in &pulses {
-            self.step(Event::Heard(child.clone(), pulse.clone()));
+            let tracked = self.book.child(child).map(|(delegated, index)| &delegated.children[index]);
+            if tracked.is_some_and(|tracked| tracked.pulse != *pulse) {
+                self.step(Event::Heard(child.clone(), pulse.clone()));
+            }
         }
         pulses
     }

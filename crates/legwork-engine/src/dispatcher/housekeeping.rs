@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 /// Between two looks for news; a stop from another process takes at most about this long.
 const ROUND: Duration = Duration::from_millis(200);
-/// Pulses are stored every so many rounds.
-const ROUNDS_A_PULSE: u32 = 5;
+/// Between two rounds that store pulses.
+const PULSES: Duration = Duration::from_secs(1);
 /// The longest time that a store which cannot be read, or takes no writes, is left alone.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
@@ -59,7 +59,8 @@ pub(super) struct Chores {
     clock: Clock,
     owner: OwnerId,
     due: Instant,
-    rounds: u32,
+    /// When pulses are stored next.
+    pulses_due: Instant,
     /// The newest request that was read.
     cursor: u64,
     /// Requests that were carried out and are not marked so yet.
@@ -88,7 +89,7 @@ impl Chores {
             clock: wiring.clock,
             owner: wiring.owner.id.clone(),
             due: Instant::now(),
-            rounds: 0,
+            pulses_due: Instant::now() + PULSES,
             cursor: asked_before,
             carried_out: Vec::new(),
             stored: HashMap::new(),
@@ -124,23 +125,28 @@ impl Chores {
         self.carried_out.push(request);
     }
 
-    /// Begins a round with the pulses as they are now.
+    /// Whether the next round stores pulses.
+    pub(super) fn want_pulses(&self) -> bool {
+        Instant::now() >= self.pulses_due.max(self.writes_due)
+    }
+
+    /// Begins a round, with the pulses as they are now if they are wanted.
     pub(super) fn begin(&mut self, pulses: &HashMap<ChildId, Pulse>, book: &Book) {
+        let mut moved = Vec::new();
+        if self.want_pulses() {
+            moved = self.moved_since_stored(pulses, book);
+            self.pulses_due = Instant::now() + PULSES;
+        }
+        let writes = Instant::now() >= self.writes_due;
+        let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         self.due = Instant::now() + ROUND;
         self.again = false;
         self.turned = false;
-        self.rounds += 1;
-        let writes = Instant::now() >= self.writes_due;
-        let pulses = match self.rounds % ROUNDS_A_PULSE {
-            0 if writes => self.moved_since_stored(pulses, book),
-            _ => Vec::new(),
-        };
-        let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         let (store, owner, at, after) =
             (self.store.clone(), self.owner.clone(), self.clock.now().wall, self.cursor);
         self.under_way = Some(Box::pin(async move {
             let mut written = None;
-            let lost = store_pulses(store.as_ref(), &owner, at, pulses, &mut written).await;
+            let lost = store_pulses(store.as_ref(), &owner, at, moved, &mut written).await;
             let marked = mark(store.as_ref(), &owner, at, carried_out, &mut written).await;
             // A store that takes no writes may still tell of new stops.
             let news = store.news(after).await.map(|news| {

@@ -1,12 +1,16 @@
 //! The journal of one agent: what makes a child resumable. Intent is stored before a model call or a tool call begins,
-//! the result after it, and as many of them as possible in one commit.
+//! the result after it, and as many of them as possible in one commit. The conversation of a session grows in the same
+//! commits, in whole legal records: after a kill at any byte what is stored may be sent to a strict provider as it is
+//! (K43).
 //!
 //! It owns the sequence numbers of its actor. It does not decide what is done next; the turn loop does.
 
+mod exchange;
 mod recorded;
 
 use crate::session::History;
-use legwork_core::ids::ClaimId;
+use exchange::Exchange;
+use legwork_core::ids::{ClaimId, RequestId};
 use legwork_core::message::{Message, ToolResult};
 use legwork_core::ports::{Steps, StoreError, WriteSteps};
 use legwork_core::step::{Action, Actor, Fence, Product, Reply, StepChange};
@@ -15,26 +19,58 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use recorded::Recorded;
+pub use recorded::{OpenExchange, Recorded};
 
 /// What begins in the commit that ends something else.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// Another model call.
-    Model,
+    /// Another model call, which reads what was said meanwhile.
+    Model(Option<Said>),
+    /// A summary of earlier messages, before the model call that reads what was said meanwhile.
+    Compact(Option<Said>),
     /// These tool calls, side by side.
     Tools(Vec<Action>),
-    /// Nothing: the turn is over.
-    Nothing,
+    /// Nothing: the turn is over. A session's conversation may close with a remark of ours.
+    End(Option<Message>),
 }
 
-/// What a group of tool calls brought, in the order in which the calls were begun.
+/// What was said to the running agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// The requests that carried it, in order.
+    pub requests: Vec<RequestId>,
+    /// What the agent reads.
+    pub message: Message,
+}
+
+/// What a group of tool calls brought.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// One result for each begun call.
-    pub results: Vec<ToolResult>,
-    /// Claims whose results they carry; they are acknowledged in the same commit.
+    /// How each of the begun calls ended, in the order in which they were begun.
+    pub ended: Vec<Ended>,
+    /// Later calls of the same reply that are not begun any more, with what is said of them.
+    pub never_begun: Vec<(Action, ToolResult)>,
+    /// Claims whose results they carry; they are acknowledged in the same commit, or for a session in the one that makes
+    /// the results part of the conversation.
     pub acknowledge: Vec<ClaimId>,
+}
+
+/// How a begun tool call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// With this result.
+    Output(ToolResult),
+    /// In the middle; this is what the model is told of it. Its step counts as failed.
+    CutOff(ToolResult),
+}
+
+impl Ended {
+    /// What the model reads.
+    pub fn result(&self) -> &ToolResult {
+        match self {
+            Ended::Output(result) | Ended::CutOff(result) => result,
+        }
+    }
 }
 
 /// Writes one actor's journal. Every method is one commit, and what it answers with `Ok` is durable. After an error
@@ -49,15 +85,28 @@ pub struct Journal {
     open: Range<u32>,
     /// The conversation that grows along with the journal, for the agent of a session.
     history: Option<History>,
+    /// The reply whose calls have not all ended.
+    exchange: Exchange,
+}
+
+/// What one commit holds.
+#[derive(Default)]
+struct Commit {
+    changes: Vec<StepChange>,
+    /// What the conversation of a session grows by.
+    grown: Vec<Message>,
+    acknowledge: Vec<ClaimId>,
+    seen: Vec<(RequestId, u32)>,
 }
 
 impl Journal {
     /// The journal of an actor that has done nothing yet.
     pub fn fresh(store: Arc<dyn Steps>, actor: Actor, fence: Fence) -> Self {
-        Journal { store, actor, fence, next: 0, open: 0..0, history: None }
+        Journal { store, actor, fence, next: 0, open: 0..0, history: None, exchange: Exchange::default() }
     }
 
-    /// The journal of an actor that may have run before, with what it recorded then.
+    /// The journal of an actor that may have run before, with what it recorded then: a child's whole run, or the last
+    /// turn of a session.
     ///
     /// # Errors
     /// [`StoreError`] when the steps cannot be read.
@@ -68,8 +117,11 @@ impl Journal {
     ) -> Result<(Self, Recorded), StoreError> {
         let steps = store.steps(&actor).await?;
         let next = steps.last().map_or(0, |step| step.seq + 1);
-        let journal = Journal { next, open: next..next, ..Journal::fresh(store, actor, fence) };
-        Ok((journal, Recorded::fold(steps)))
+        let recorded = Recorded::fold(steps);
+        let first = recorded.unfinished.first().map_or(next, |step| step.seq);
+        let exchange = recorded.exchange.as_ref().map(Exchange::reopened).unwrap_or_default();
+        let journal = Journal { next, open: first..next, exchange, ..Journal::fresh(store, actor, fence) };
+        Ok((journal, recorded))
     }
 
     /// Lets a conversation grow along with this journal.
@@ -78,94 +130,176 @@ impl Journal {
         self
     }
 
-    /// Fixes the first messages and begins what comes next.
+    /// Begins a run or a turn: fixes the first messages of a child, or marks the beginning of a session's turn when there
+    /// are none.
     ///
     /// # Errors
     /// [`StoreError`]; nothing is stored then.
-    pub async fn begin(&mut self, opening: &[Arc<Message>], next: Next) -> Result<(), StoreError> {
+    pub async fn begin(&mut self, opening: &[Arc<Message>], next: &Next) -> Result<(), StoreError> {
         let opened = opening.iter().map(|message| Message::clone(message)).collect();
-        let mut changes = Vec::with_capacity(3);
-        self.intend(&mut changes, Next::Tools(vec![Action::Open]));
-        self.finish(&mut changes, [Product::Opened(opened)]);
-        self.intend(&mut changes, next);
-        self.commit(changes, Vec::new()).await
+        let mut commit = Commit::default();
+        self.intend(&mut commit, [Action::Open]);
+        self.finish(&mut commit, [Product::Opened(opened)]);
+        self.onward(&mut commit, next);
+        self.write(commit).await
     }
 
-    /// Ends the model call with its reply and begins what comes next. An answer becomes part of the conversation.
+    /// Ends the model call with its reply and begins what comes next. An answer becomes part of the conversation; a reply
+    /// with calls waits for their results, and one that says nothing is left out, since no provider takes it back.
     ///
     /// # Errors
     /// [`StoreError`]; nothing of it is stored then.
-    pub async fn replied(&mut self, reply: Reply, next: Next) -> Result<(), StoreError> {
-        if let Some(history) = &mut self.history {
-            history.replied(&reply.message).await?;
+    pub async fn replied(&mut self, reply: Reply, next: &Next) -> Result<(), StoreError> {
+        let mut commit = Commit::default();
+        if says_something(&reply.message) {
+            if reply.message.calls().next().is_some() {
+                self.exchange = Exchange::of(reply.message.clone());
+            } else {
+                commit.grown.push(reply.message.clone());
+            }
         }
-        let mut changes = Vec::with_capacity(2);
-        self.finish(&mut changes, [Product::Reply(reply)]);
-        self.intend(&mut changes, next);
-        self.commit(changes, Vec::new()).await
+        self.finish(&mut commit, [Product::Reply(reply)]);
+        self.onward(&mut commit, next);
+        self.write(commit).await
     }
 
     /// Ends the begun tool calls and begins what comes next. When those were the last calls of a reply, the reply and
-    /// all its results become part of the conversation, and the claims are acknowledged with that.
+    /// all its results become part of the conversation.
     ///
     /// # Errors
     /// [`StoreError`]; nothing of it is stored then.
-    pub async fn ran(&mut self, outputs: Outputs, next: Next) -> Result<(), StoreError> {
-        let Outputs { results, mut acknowledge } = outputs;
-        debug_assert_eq!(results.len(), self.open.len(), "BUG: every begun call has one result");
-        if let Some(history) = &mut self.history {
-            history.ran(&results, std::mem::take(&mut acknowledge));
-            if !matches!(next, Next::Tools(_)) {
-                history.keep_exchange().await?;
+    pub async fn ran(&mut self, outputs: Outputs, next: &Next) -> Result<(), StoreError> {
+        let Outputs { ended, never_begun, acknowledge } = outputs;
+        debug_assert_eq!(ended.len(), self.open.len(), "BUG: every begun call has one result");
+        let results = ended.iter().map(Ended::result).chain(never_begun.iter().map(|(_, result)| result));
+        self.exchange.ran(results.cloned());
+        let mut commit = Commit::default();
+        for (seq, ended) in self.take_open().zip(ended) {
+            commit.changes.push(match ended {
+                Ended::Output(result) => StepChange::Finish { seq, product: Product::Output(result) },
+                Ended::CutOff(result) => StepChange::Fail { seq, error: result.content },
+            });
+        }
+        for (action, result) in never_begun {
+            self.intend(&mut commit, [action]);
+            self.finish(&mut commit, [Product::Output(result)]);
+        }
+        match (&self.history, next) {
+            (None, _) => commit.acknowledge = acknowledge,
+            (Some(_), Next::Tools(_)) => self.exchange.hold(acknowledge),
+            (Some(_), Next::Model(_) | Next::Compact(_) | Next::End(_)) => {
+                self.exchange.hold(acknowledge);
+                let (messages, claims) = std::mem::take(&mut self.exchange).whole();
+                commit.grown.extend(messages);
+                commit.acknowledge = claims;
             }
         }
-        let mut changes = Vec::with_capacity(results.len() + 1);
-        self.finish(&mut changes, results.into_iter().map(Product::Output));
-        self.intend(&mut changes, next);
-        self.commit(changes, acknowledge).await
+        self.onward(&mut commit, next);
+        self.write(commit).await
     }
 
-    /// Ends the model call without a reply.
+    /// Ends the summary and begins what comes next. The summary becomes part of the conversation.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing of it is stored then.
+    pub async fn compacted(&mut self, summary: Message, next: &Next) -> Result<(), StoreError> {
+        let mut commit = Commit { grown: vec![summary.clone()], ..Commit::default() };
+        self.finish(&mut commit, [Product::Compacted(summary)]);
+        self.onward(&mut commit, next);
+        self.write(commit).await
+    }
+
+    /// Ends what was begun without a result, and begins what comes next.
     ///
     /// # Errors
     /// [`StoreError`]; nothing is stored then.
-    pub async fn failed(&mut self, error: &str) -> Result<(), StoreError> {
-        let open = std::mem::replace(&mut self.open, self.next..self.next);
-        let changes = open.map(|seq| StepChange::Fail { seq, error: error.to_owned() }).collect();
-        self.commit(changes, Vec::new()).await
+    pub async fn failed(&mut self, error: &str, next: &Next) -> Result<(), StoreError> {
+        let mut commit = Commit::default();
+        let fail = |seq| StepChange::Fail { seq, error: error.to_owned() };
+        commit.changes.extend(self.take_open().map(fail));
+        self.onward(&mut commit, next);
+        self.write(commit).await
     }
 
-    fn intend(&mut self, changes: &mut Vec<StepChange>, next: Next) {
-        let actions = match next {
-            Next::Model => vec![Action::Model],
-            Next::Tools(actions) => actions,
-            Next::Nothing => Vec::new(),
-        };
+    /// Lets the conversation of a session grow by messages that no step brings, such as a user's, and acknowledges the
+    /// claims that they carry.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing is stored then.
+    #[allow(dead_code, reason = "the conversation loop appends what comes in")]
+    pub(crate) async fn append(
+        &mut self,
+        messages: Vec<Message>,
+        acknowledge: Vec<ClaimId>,
+    ) -> Result<(), StoreError> {
+        match &mut self.history {
+            Some(history) => history.append(messages, acknowledge).await,
+            None => Err(StoreError::Conflict("this agent has no conversation of its own".to_owned())),
+        }
+    }
+
+    /// Begins what comes next, after the step that takes in what was said meanwhile.
+    fn onward(&mut self, commit: &mut Commit, next: &Next) {
+        match next {
+            Next::Model(said) => {
+                self.take_in(commit, said.as_ref());
+                self.intend(commit, [Action::Model]);
+            }
+            Next::Compact(said) => {
+                self.take_in(commit, said.as_ref());
+                self.intend(commit, [Action::Compact]);
+            }
+            Next::Tools(actions) => self.intend(commit, actions.iter().cloned()),
+            Next::End(remark) => commit.grown.extend(remark.clone()),
+        }
+    }
+
+    fn take_in(&mut self, commit: &mut Commit, said: Option<&Said>) {
+        let Some(Said { requests, message }) = said else { return };
+        commit.seen.extend(requests.iter().map(|request| (request.clone(), self.next)));
+        self.intend(commit, [Action::Steer { requests: requests.clone() }]);
+        self.finish(commit, [Product::Steered(message.clone())]);
+        commit.grown.push(message.clone());
+    }
+
+    fn intend(&mut self, commit: &mut Commit, actions: impl IntoIterator<Item = Action>) {
         let first = self.next;
         for action in actions {
-            changes.push(StepChange::Intend { seq: self.next, action });
+            commit.changes.push(StepChange::Intend { seq: self.next, action });
             self.next += 1;
         }
         self.open = first..self.next;
     }
 
-    fn finish(&mut self, changes: &mut Vec<StepChange>, products: impl IntoIterator<Item = Product>) {
-        let open = std::mem::replace(&mut self.open, self.next..self.next);
-        changes.extend(open.zip(products).map(|(seq, product)| StepChange::Finish { seq, product }));
+    fn finish(&mut self, commit: &mut Commit, products: impl IntoIterator<Item = Product>) {
+        let finished = self.take_open().zip(products);
+        commit.changes.extend(finished.map(|(seq, product)| StepChange::Finish { seq, product }));
     }
 
-    async fn commit(&self, changes: Vec<StepChange>, acknowledge: Vec<ClaimId>) -> Result<(), StoreError> {
-        let write = WriteSteps {
-            actor: self.actor.clone(),
-            fence: self.fence.clone(),
-            at: wall_clock(),
-            changes,
-            acknowledge,
-            turn: None,
-            seen: Vec::new(),
-        };
-        self.store.write_steps(write).await
+    fn take_open(&mut self) -> Range<u32> {
+        std::mem::replace(&mut self.open, self.next..self.next)
     }
+
+    async fn write(&mut self, commit: Commit) -> Result<(), StoreError> {
+        let Commit { changes, grown, acknowledge, seen } = commit;
+        let growth = grown.len() as u64;
+        if changes.is_empty() && growth == 0 {
+            return Ok(());
+        }
+        let turn = self.history.as_ref().filter(|_| growth > 0).map(|history| history.turn(grown));
+        let (actor, fence) = (self.actor.clone(), self.fence.clone());
+        let write = WriteSteps { actor, fence, at: wall_clock(), changes, acknowledge, turn, seen };
+        self.store.write_steps(write).await?;
+        if let Some(history) = &mut self.history {
+            history.grew(growth);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a provider would take the message back.
+pub(crate) fn says_something(message: &Message) -> bool {
+    message.calls().next().is_some() || !message.plain_text().trim().is_empty()
 }
 
 /// The wall clock, for times that are stored and shown; no decision depends on it.

@@ -5,27 +5,33 @@
 
 mod ask;
 mod call;
+mod context;
+mod exchange;
+mod resume;
+mod steers;
+mod stop;
 mod tally;
 mod way;
+mod words;
 
-use crate::journal::{Journal, Next, Outputs};
-use crate::models::{Model, ModelRequest, RetryPolicy, ToolSpec};
+use crate::journal::{Journal, Next, Recorded, says_something};
+use crate::models::{Model, ModelError, ModelRequest, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
 use ask::Call;
-use call::{Batch, Done, Prepared};
-use futures::stream::{self, StreamExt};
-use legwork_core::message::{Author, Message, Part};
-use legwork_core::outcome::{Ending, FailureKind, Limit};
-use legwork_core::ports::{Pending, StopNotice};
+use legwork_core::message::{Author, Message};
+use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
+use legwork_core::ports::{Facts, StopNotice};
 use legwork_core::pulse::LineEvent;
-use legwork_core::report::Report;
-use legwork_core::step::{Finish, Reply};
+use legwork_core::report::{Cost, Report, Usage};
+use legwork_core::step::{Actor, Finish, Reply};
 use std::sync::Arc;
 use std::time::Duration;
+use stop::Stop;
 use tally::Tally;
 use way::Way;
 
 pub(crate) use call::kind;
+pub use context::Context;
 
 /// What a reader of the transcript is told about a reply that the provider cut off.
 const CUT_NOTE: &str = "the reply reached the provider's limit of output tokens and was cut off";
@@ -73,126 +79,233 @@ pub struct Agent {
     pub offered: Arc<[ToolSpec]>,
     /// Who the agent is and what it may do and use up.
     pub site: Arc<Site>,
+    /// Where it can be seen what became of the agent's delegations, for summaries of what it said earlier.
+    pub facts: Arc<dyn Facts>,
     /// The limits of the loop.
     pub limits: TurnLimits,
 }
 
-/// Resolves when the run is told to stop. It is polled until then and never again.
-type Stop<'a> = Pending<'a, StopNotice>;
+/// How a run begins.
+#[derive(Debug)]
+pub enum Start {
+    /// A child's first attempt: the messages of the context are fixed in the journal as its opening.
+    Fresh,
+    /// A session's turn: the incoming message is in history and context already, and the journal marks its beginning.
+    Turn,
+    /// A run or a turn that was cut off goes on from what the journal holds: for a child its whole run, for a session the
+    /// turn. The context holds the messages that are whole.
+    Resumed(Recorded),
+}
 
-/// Runs `agent` on the `opening` messages until it answers, or until a limit, a failure or a stop. A stop is heard at
-/// every wait for the model or a tool, and drops it; a commit is never cut off.
+/// Runs `agent` until it answers, or until a limit, a failure or a stop. A stop is heard at every wait for the model or a
+/// tool, and drops it; a commit is never cut off. The context has grown by all that was said, and is legal to send
+/// afterwards, whatever way the run ended: calls that were cut off have results that say so, stored before the report
+/// comes back.
 ///
-/// Dropping the future ends the run where it is: model call and tools go with it.
-pub async fn run(agent: &Agent, journal: &mut Journal, opening: Vec<Arc<Message>>) -> Report {
-    let mut turn = Turn { agent, journal, messages: opening, tally: Tally::new(agent) };
-    let end = turn.until_answered().await;
+/// Dropping the future ends the run where it is: model call and tools go with it, and what is stored can be resumed.
+pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, start: Start) -> Report {
+    let mut turn = Turn {
+        agent,
+        journal,
+        stored: context.messages().len(),
+        context,
+        tally: Tally::new(agent),
+        stop: Stop::new(agent.site.line.stopped()),
+        ahead: Ahead::Answered,
+        untold: Vec::new(),
+    };
+    let end = turn.until_answered(start).await;
     turn.report(end)
 }
 
 struct Turn<'a> {
     agent: &'a Agent,
     journal: &'a mut Journal,
-    messages: Vec<Arc<Message>>,
+    context: &'a mut Context,
+    /// How many messages of the context are stored. What a commit is about to store stands behind them already.
+    stored: usize,
     tally: Tally,
+    stop: Stop<'a>,
+    /// What comes after the commit that was made last.
+    ahead: Ahead,
+    /// What is told once the next commit is made.
+    untold: Vec<LineEvent>,
+}
+
+/// What comes next.
+enum Ahead {
+    /// The model is asked.
+    Ask,
+    /// Nothing: the last reply is the answer.
+    Answered,
+    /// Nothing: the run ends without one.
+    End(Way),
 }
 
 impl Turn<'_> {
-    async fn until_answered(&mut self) -> Result<(), Way> {
-        let line = Arc::clone(&self.agent.site.line);
-        let mut stop = line.stopped();
-        self.journal.begin(&self.messages, self.next_call()).await?;
+    async fn until_answered(&mut self, start: Start) -> Result<(), Way> {
+        match start {
+            Start::Fresh => {
+                let opening = self.context.messages().to_vec();
+                self.begin(&opening).await?;
+            }
+            Start::Turn => self.begin(&[]).await?,
+            Start::Resumed(recorded) => self.resume(recorded).await?,
+        }
         loop {
-            if let Some(limit) = self.exhausted() {
-                return Err(Way::Exhausted(limit));
+            match std::mem::replace(&mut self.ahead, Ahead::Answered) {
+                Ahead::Ask => {
+                    let reply = self.ask().await?;
+                    self.take(reply).await?;
+                }
+                Ahead::Answered => return Ok(()),
+                Ahead::End(way) => return Err(way),
             }
-            let reply = self.ask(&mut stop).await?;
-            if reply.message.calls().next().is_none() {
-                return self.accept(reply, Next::Nothing).await;
+        }
+    }
+
+    async fn begin(&mut self, opening: &[Arc<Message>]) -> Result<(), Way> {
+        let next = self.onward();
+        self.journal.begin(opening, &next).await?;
+        self.settled();
+        Ok(())
+    }
+
+    /// Decides what comes after the commit that is about to be made.
+    fn onward(&mut self) -> Next {
+        if let Some(notice) = self.stop.now() {
+            return self.end(Way::Stopped(notice));
+        }
+        if let Some(limit) = self.exhausted() {
+            return self.end(Way::Exhausted(limit));
+        }
+        let said = self.hear();
+        self.ahead = Ahead::Ask;
+        Next::Model(said)
+    }
+
+    /// After an answer nothing comes, unless something was said to the agent while it answered: then it is asked again,
+    /// if it may.
+    fn after_answer(&mut self) -> Next {
+        self.ahead = Ahead::Answered;
+        if self.stop.now().is_some() || self.exhausted().is_some() {
+            return Next::End(None);
+        }
+        match self.hear() {
+            Some(said) => {
+                self.ahead = Ahead::Ask;
+                Next::Model(Some(said))
             }
-            self.carry_out(reply, &mut stop).await?;
+            None => Next::End(None),
+        }
+    }
+
+    /// The run ends here; a session's conversation says why.
+    fn end(&mut self, way: Way) -> Next {
+        let remark = self.remark(&way);
+        if let Some(remark) = &remark {
+            self.context.push(remark.clone());
+        }
+        self.ahead = Ahead::End(way);
+        Next::End(remark)
+    }
+
+    /// The last words of a conversation whose turn ended without an answer and is not tried again by itself, so that
+    /// whoever reads it later does not take the question for an open one.
+    fn remark(&self, way: &Way) -> Option<Message> {
+        let text = way.remark(self.agent)?;
+        match self.agent.site.actor {
+            Actor::Session(_) => Some(Message::text(Author::Assistant, text)),
+            Actor::Child(_) => None,
+        }
+    }
+
+    /// A commit was made: what it stored is stored, and may be told.
+    fn settled(&mut self) {
+        self.stored = self.context.messages().len();
+        for event in self.untold.drain(..) {
+            self.agent.site.line.tell(event);
         }
     }
 
     /// One model call. Its failure is stored like its success.
-    async fn ask(&mut self, stop: &mut Stop<'_>) -> Result<Reply, Way> {
+    async fn ask(&mut self) -> Result<Reply, Way> {
         let agent = self.agent;
-        let request = ModelRequest { messages: self.messages.clone(), tools: Arc::clone(&agent.offered) };
+        let request = ModelRequest { messages: self.context.shown(), tools: Arc::clone(&agent.offered) };
         self.tally.model_calls += 1;
         let call = Call { request, number: self.tally.model_calls };
         let answered = tokio::select! {
             biased;
-            _ = &mut *stop => return Err(Way::Stopped),
-            answered = ask::ask(agent, call, &mut self.tally.unfinished) => answered,
+            notice = self.stop.heard() => Err(notice),
+            answered = ask::ask(agent, call, &mut self.tally.unfinished) => Ok(answered),
         };
         match answered {
-            Ok(reply) => Ok(reply),
-            Err(error) => {
-                // The model's failure came first, so it is what the report says.
-                if let Err(refused) = self.journal.failed(&error.message).await {
-                    tracing::warn!(%refused, "the failure of a model call could not be stored");
-                }
-                Err(Way::Model(error))
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(error)) => Err(self.unanswered(error).await),
+            Err(notice) => Err(self.broken_off(notice).await),
+        }
+    }
+
+    /// The model failed. That came first, so it is what the report says even if it cannot be stored.
+    async fn unanswered(&mut self, error: ModelError) -> Way {
+        match self.journal.failed(&error.message, &Next::End(None)).await {
+            Ok(()) => self.settled(),
+            Err(refused) => tracing::warn!(%refused, "the failure of a model call could not be stored"),
+        }
+        Way::Model(error)
+    }
+
+    /// A stop came while the model answered. What it had said is kept, with a remark.
+    async fn broken_off(&mut self, notice: StopNotice) -> Way {
+        let way = Way::Stopped(notice);
+        let stored = match self.kept(notice) {
+            Some(message) => {
+                self.context.push(message.clone());
+                self.journal.replied(unfinished(message), &Next::End(None)).await
             }
+            None => {
+                let next = self.end(Way::Stopped(notice));
+                self.journal.failed(words::why(notice.reason), &next).await
+            }
+        };
+        match stored {
+            Ok(()) => self.settled(),
+            Err(refused) => tracing::warn!(%refused, "the end of a stopped model call could not be stored"),
         }
+        way
     }
 
-    /// Runs the calls of a reply, group after group, and appends their results as one message.
-    async fn carry_out(&mut self, reply: Reply, stop: &mut Stop<'_>) -> Result<(), Way> {
-        let calls = call::prepare(self.agent, &reply);
-        let mut batches = call::batches(calls).into_iter().peekable();
-        self.accept(reply, batches.peek().map_or(Next::Nothing, Batch::intent)).await?;
-        let mut results = Vec::new();
-        let mut repeated = None;
-        while let Some(batch) = batches.next() {
-            let outputs = self.run_batch(batch, stop).await?;
-            results.extend(outputs.results.iter().cloned().map(Part::Result));
-            let next = match batches.peek() {
-                Some(batch) => batch.intent(),
-                None => {
-                    repeated = self.tally.failures.end_of_reply();
-                    if repeated.is_some() { Next::Nothing } else { self.next_call() }
-                }
-            };
-            self.journal.ran(outputs, next).await?;
+    /// The text of a reply that a stop broke off. A process that ends drops it: whoever goes on asks again.
+    fn kept(&self, notice: StopNotice) -> Option<Message> {
+        let text = self.tally.unfinished.trim_end();
+        if notice.reason == StopReason::Shutdown || tally::is_blank(text) {
+            return None;
         }
-        self.messages.push(Arc::new(Message { author: Author::Tool, parts: results }));
-        repeated.map_or(Ok(()), |failure| Err(Way::SameFailure(failure)))
+        Some(Message::text(Author::Assistant, format!("{text}\n\n{}", words::broken_off(notice.reason))))
     }
 
-    /// Runs calls side by side. A stop drops those that run; when all have ended their results are kept, whatever
-    /// came meanwhile.
-    async fn run_batch(&mut self, batch: Batch, stop: &mut Stop<'_>) -> Result<Outputs, Way> {
-        let agent = self.agent;
-        let calls = batch.calls.len();
-        let running = batch.calls.into_iter().map(|prepared: Prepared| prepared.run(agent));
-        let mut running = stream::iter(running).buffered(agent.limits.side_by_side_max.max(1));
-        let mut outputs = Outputs::default();
-        while outputs.results.len() < calls {
-            let mut done: Done = tokio::select! {
-                biased;
-                _ = &mut *stop => return Err(Way::Stopped),
-                Some(done) = running.next() => done,
-                else => break,
-            };
-            self.tally.called(&mut done);
-            outputs.results.push(done.result);
-            outputs.acknowledge.extend(done.acknowledge);
+    /// A whole reply: an answer, or calls to carry out.
+    async fn take(&mut self, reply: Reply) -> Result<(), Way> {
+        if reply.message.calls().next().is_some() {
+            return self.carry_out(reply).await;
         }
-        Ok(outputs)
+        if says_something(&reply.message) {
+            self.context.push(reply.message.clone());
+        }
+        let next = self.after_answer();
+        self.accept(reply, &next).await
     }
 
     /// Stores a reply, and only then tells of it.
-    async fn accept(&mut self, reply: Reply, next: Next) -> Result<(), Way> {
+    async fn accept(&mut self, reply: Reply, next: &Next) -> Result<(), Way> {
         let Reply { usage, cost, finish, .. } = reply;
-        let message = Arc::new(reply.message.clone());
         self.tally.replied(&reply);
         self.journal.replied(reply, next).await?;
-        self.messages.push(message);
         self.agent.site.line.tell(LineEvent::Replied { usage, cost });
         if finish == Finish::Length {
             self.agent.site.line.tell(LineEvent::Note(CUT_NOTE.to_owned()));
         }
+        self.settled();
         Ok(())
     }
 
@@ -200,18 +313,14 @@ impl Turn<'_> {
         self.agent.site.setting.allowance.exhausted_by(self.tally.model_calls)
     }
 
-    fn next_call(&self) -> Next {
-        if self.exhausted().is_some() { Next::Nothing } else { Next::Model }
-    }
-
     fn report(self, end: Result<(), Way>) -> Report {
+        self.context.truncate(self.stored);
         let answer = match &end {
-            Ok(()) => self.tally.answer(&self.messages),
-            Err(_) => self.tally.last_text(&self.messages),
+            Ok(()) => self.tally.answer(),
+            Err(_) => self.tally.last_text(),
         };
-        let last = self.messages.last().map(|message| message.plain_text()).unwrap_or_default();
         let (ending, error) = match &end {
-            Ok(()) if tally::is_blank(&last) => {
+            Ok(()) if self.tally.is_blank => {
                 (Ending::Failed(FailureKind::EmptyAnswer), Some(self.tally.why_blank()))
             }
             Ok(()) => (Ending::Answered, None),
@@ -220,4 +329,10 @@ impl Turn<'_> {
         let failure_reason = end.err().and_then(|way| way.failure_reason());
         Report { answer, error, failure_reason, ..self.tally.into_report(ending) }
     }
+}
+
+/// What was said of a reply that is not whole, as a reply. Its tokens are not known.
+fn unfinished(message: Message) -> Reply {
+    let (usage, cost) = (Usage::default(), Cost::Unknown);
+    Reply { message, usage, cost, model: None, finish: Finish::Stop }
 }

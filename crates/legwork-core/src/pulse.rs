@@ -47,6 +47,19 @@ pub enum LineEvent {
         /// How long it took.
         took_ms: u64,
     },
+    /// Earlier messages were summarised, so that the next request fits; nothing was removed from the store.
+    Compacted {
+        /// Messages that the summary stands for.
+        messages: usize,
+        /// Estimated tokens of a request before.
+        tokens_before: u64,
+        /// Estimated tokens of a request after.
+        tokens_after: u64,
+        /// The tokens that the summary took.
+        usage: Usage,
+        /// Its price.
+        cost: Cost,
+    },
     /// Something a reader of the transcript should know.
     Note(String),
 }
@@ -92,7 +105,7 @@ impl Pulse {
                 self.phase = Phase::Model;
                 self.model_calls += 1;
             }
-            LineEvent::Replied { usage, cost } => {
+            LineEvent::Replied { usage, cost } | LineEvent::Compacted { usage, cost, .. } => {
                 self.usage += *usage;
                 self.cost = self.cost.plus(*cost);
             }

@@ -166,6 +166,10 @@ pub struct Report {
     pub cost: Cost,
     /// The tool calls in order.
     pub tool_trace: Vec<TraceItem>,
+    /// Those of them that were cut off in the middle and may have changed something: their effect is not known. Reports
+    /// that were stored before this was told have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_doubt: Vec<TraceItem>,
 }
 
 impl Report {
@@ -181,6 +185,7 @@ impl Report {
             usage: Usage::default(),
             cost: Cost::Unknown,
             tool_trace: Vec::new(),
+            in_doubt: Vec::new(),
         }
     }
 }

@@ -11,7 +11,7 @@ use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::SessionId;
-use legwork_core::ports::{Conversations, NewSession, SessionKind, Store};
+use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Store};
 use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
 use legwork_sqlite::SqliteStore;
 
@@ -206,6 +206,7 @@ fn parts(
     (store, models): (Arc<dyn Store>, Arc<Models>),
 ) -> Result<WorkerParts, CliError> {
     Ok(WorkerParts {
+        facts: Arc::clone(&store) as Arc<dyn Facts>,
         store,
         models,
         toolbox: tools.toolbox.clone(),

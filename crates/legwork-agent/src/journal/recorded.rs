@@ -3,43 +3,63 @@
 //!
 //! It does not decide what becomes of the open steps.
 
-use legwork_core::message::{Author, Message, Part, ToolResult};
-use legwork_core::report::{Cost, Usage};
-use legwork_core::step::{Action, Product, StepRecord, StepState};
+use super::says_something;
+use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
+use legwork_core::report::{Cost, TraceItem, Usage};
+use legwork_core::step::{Action, Product, Reply, StepRecord, StepState};
 use std::sync::Arc;
 
-/// The recorded part of a run.
+/// The recorded part of a run, or of the last turn of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
-    /// The conversation so far, in order.
+    /// The conversation so far, in order, without a reply whose calls have not all ended.
     pub messages: Vec<Arc<Message>>,
+    /// That reply.
+    pub exchange: Option<OpenExchange>,
     /// Model calls that were begun, whatever came of them.
     pub model_calls: u32,
     /// The tokens of all stored replies.
     pub usage: Usage,
     /// Their price.
     pub cost: Cost,
-    /// Steps that were begun and whose result is not stored.
+    /// The model that gave the last of them, as the provider names it.
+    pub model: Option<String>,
+    /// The tool calls that have ended, in order.
+    pub trace: Vec<TraceItem>,
+    /// Those of them whose effect is not known.
+    pub in_doubt: Vec<TraceItem>,
+    /// Steps that were begun and whose result is not stored: a model call, a summary, or tool calls that ran side by side.
+    /// When there are none the run or turn had ended by itself.
     pub unfinished: Vec<StepRecord>,
+    /// The last reply, if it was a whole answer and nothing was begun after it.
+    pub answer: Option<Reply>,
+}
+
+/// A reply whose calls have not all ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenExchange {
+    /// The reply.
+    pub reply: Reply,
+    /// The results of its first calls, in order.
+    pub results: Vec<ToolResult>,
 }
 
 impl Recorded {
-    /// Reads a journal from its steps, which come in order.
-    pub(super) fn fold(steps: Vec<StepRecord>) -> Self {
+    /// Reads a journal from its steps, which come in order. What was before the last beginning is not read.
+    pub(super) fn fold(mut steps: Vec<StepRecord>) -> Self {
+        let last = steps.iter().rposition(|step| matches!(step.action, Action::Open));
         let mut recorded = Recorded::default();
-        let mut results = Vec::new();
-        for step in steps {
-            if matches!(step.action, Action::Model) {
-                recorded.model_calls += 1;
-                recorded.close_results(&mut results);
-            }
-            recorded.take(step, &mut results);
+        for step in steps.drain(last.unwrap_or(0)..) {
+            recorded.take(step);
         }
-        recorded.close_results(&mut results);
         recorded
     }
 
-    fn take(&mut self, step: StepRecord, results: &mut Vec<Part>) {
+    fn take(&mut self, step: StepRecord) {
+        self.answer = None;
+        if matches!(step.action, Action::Model) {
+            self.model_calls += 1;
+        }
         match (step.state, step.action) {
             (StepState::Intended, action) => {
                 self.unfinished.push(StepRecord { seq: step.seq, action, state: StepState::Intended });
@@ -47,27 +67,51 @@ impl Recorded {
             (StepState::Done(Product::Opened(messages)), _) => {
                 self.messages.extend(messages.into_iter().map(Arc::new));
             }
-            (StepState::Done(Product::Reply(reply)), _) => {
-                self.usage += reply.usage;
-                self.cost = self.cost.plus(reply.cost);
-                self.messages.push(Arc::new(reply.message));
-            }
-            (StepState::Done(Product::Output(result)), _) => results.push(Part::Result(result)),
-            (StepState::Failed(error), Action::Tool { call, .. }) => {
-                results.push(Part::Result(ToolResult { call_id: call.id, content: error, is_error: true }));
-            }
             (StepState::Done(Product::Compacted(message) | Product::Steered(message)), _) => {
-                self.close_results(results);
                 self.messages.push(Arc::new(message));
             }
-            (StepState::Failed(_), Action::Open | Action::Model | Action::Compact | Action::Steer { .. }) => {
+            (StepState::Done(Product::Reply(reply)), _) => self.replied(reply),
+            (StepState::Done(Product::Output(result)), Action::Tool { call, .. }) => {
+                self.ended(&call, result);
             }
+            (StepState::Failed(error), Action::Tool { call, read_only }) => {
+                let result = ToolResult { call_id: call.id.clone(), content: error, is_error: true };
+                if !read_only {
+                    self.in_doubt.push(TraceItem::of(&call, &result));
+                }
+                self.ended(&call, result);
+            }
+            (
+                StepState::Done(Product::Output(_)) | StepState::Failed(_),
+                Action::Open | Action::Model | Action::Compact | Action::Steer { .. },
+            ) => {}
         }
     }
 
-    fn close_results(&mut self, results: &mut Vec<Part>) {
-        if !results.is_empty() {
-            let parts = std::mem::take(results);
+    fn replied(&mut self, reply: Reply) {
+        self.usage += reply.usage;
+        self.cost = self.cost.plus(reply.cost);
+        self.model = reply.model.clone().or_else(|| self.model.take());
+        if reply.message.calls().next().is_some() {
+            self.exchange = Some(OpenExchange { reply, results: Vec::new() });
+            return;
+        }
+        if says_something(&reply.message) {
+            self.messages.push(Arc::new(reply.message.clone()));
+        }
+        self.answer = Some(reply);
+    }
+
+    fn ended(&mut self, call: &ToolCall, result: ToolResult) {
+        self.trace.push(TraceItem::of(call, &result));
+        let Some(exchange) = &mut self.exchange else { return };
+        exchange.results.push(result);
+        if exchange.results.len() < exchange.reply.message.calls().count() {
+            return;
+        }
+        if let Some(OpenExchange { reply, results }) = self.exchange.take() {
+            let parts = results.into_iter().map(Part::Result).collect();
+            self.messages.push(Arc::new(reply.message));
             self.messages.push(Arc::new(Message { author: Author::Tool, parts }));
         }
     }

@@ -1,11 +1,12 @@
-//! The stored history of a conversation, grown in whole legal records: an answer alone, or a reply with all the results
-//! of its calls. After a kill at any byte what is stored may be sent to a strict provider as it is (K43).
+//! The stored history of a conversation. It knows how many messages are stored, so that nothing is appended to a history
+//! that somebody else has changed.
 //!
-//! It does not know what the messages are for.
+//! It does not know what the messages are for, and it does not decide when the history grows: the journal does, in whole
+//! legal records and in its own commits.
 
 use crate::journal::wall_clock;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
-use legwork_core::message::{Author, Message, Part, ToolResult};
+use legwork_core::message::Message;
 use legwork_core::ports::{Conversations, StoreError, Turn};
 use std::sync::Arc;
 
@@ -13,74 +14,53 @@ use std::sync::Arc;
 pub(crate) struct History {
     store: Arc<dyn Conversations>,
     session: SessionId,
-    /// This process, which has the session open.
+    /// The process that has the session open.
     writer: OwnerId,
     /// How many messages are stored.
     stored: u64,
-    /// A reply whose calls have not all ended; it is stored together with their results.
-    reply: Option<Message>,
-    results: Vec<Part>,
-    claims: Vec<ClaimId>,
 }
 
 impl History {
-    /// The history of a session that has `stored` messages.
+    /// The history of a session that `writer` has open and that has `stored` messages.
     pub(crate) fn new(
         store: Arc<dyn Conversations>,
         session: SessionId,
         writer: OwnerId,
         stored: u64,
     ) -> Self {
-        History { store, session, writer, stored, reply: None, results: Vec::new(), claims: Vec::new() }
+        History { store, session, writer, stored }
     }
 
-    /// Appends messages that stand for themselves, in one commit.
+    /// Appends messages that stand for themselves, and acknowledges the claims that they carry, in one commit.
     ///
     /// # Errors
     /// [`StoreError`]; nothing is appended then.
-    pub(crate) async fn append(&mut self, messages: Vec<Message>) -> Result<(), StoreError> {
-        self.write(messages, Vec::new()).await
+    pub(crate) async fn append(
+        &mut self,
+        messages: Vec<Message>,
+        acknowledge: Vec<ClaimId>,
+    ) -> Result<(), StoreError> {
+        let growth = messages.len() as u64;
+        let turn = Turn { acknowledge, ..self.turn(messages) };
+        self.store.append_turn(turn).await?;
+        self.grew(growth);
+        Ok(())
     }
 
-    /// Takes a reply: an answer is appended at once, a reply with calls waits for their results. A reply that says
-    /// nothing is left out, since no provider takes it back.
-    pub(crate) async fn replied(&mut self, message: &Message) -> Result<(), StoreError> {
-        if message.calls().next().is_some() {
-            self.reply = Some(message.clone());
-            return Ok(());
-        }
-        if message.plain_text().trim().is_empty() {
-            return Ok(());
-        }
-        self.write(vec![message.clone()], Vec::new()).await
-    }
-
-    /// Takes the results of some calls of the reply that waits.
-    pub(crate) fn ran(&mut self, results: &[ToolResult], claims: Vec<ClaimId>) {
-        self.results.extend(results.iter().cloned().map(Part::Result));
-        self.claims.extend(claims);
-    }
-
-    /// Appends the reply that waited, with all its results, and acknowledges the claims they carry: one commit.
-    pub(crate) async fn keep_exchange(&mut self) -> Result<(), StoreError> {
-        let Some(reply) = self.reply.take() else { return Ok(()) };
-        let results = Message { author: Author::Tool, parts: std::mem::take(&mut self.results) };
-        let claims = std::mem::take(&mut self.claims);
-        self.write(vec![reply, results], claims).await
-    }
-
-    async fn write(&mut self, messages: Vec<Message>, acknowledge: Vec<ClaimId>) -> Result<(), StoreError> {
-        let grown = messages.len() as u64;
-        let turn = Turn {
+    /// Messages as the next ones of this history, for a commit of the journal.
+    pub(crate) fn turn(&self, messages: Vec<Message>) -> Turn {
+        Turn {
             session: self.session.clone(),
             writer: self.writer.clone(),
             expected_messages: self.stored,
             at: wall_clock(),
             messages,
-            acknowledge,
-        };
-        self.store.append_turn(turn).await?;
-        self.stored += grown;
-        Ok(())
+            acknowledge: Vec::new(),
+        }
+    }
+
+    /// Counts messages that are stored now.
+    pub(crate) fn grew(&mut self, messages: u64) {
+        self.stored += messages;
     }
 }

@@ -9,12 +9,12 @@ use crate::models::Model;
 use crate::prompt::{self, Standing};
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site, Toolbox};
-use crate::turn::{self, Agent, TurnLimits};
+use crate::turn::{self, Agent, Context, Start, TurnLimits};
 use legwork_core::batch::{Lineage, Setting};
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, StopReason};
-use legwork_core::ports::{Conversations, Delegator, NewSession, Steps, Store, StoreError};
+use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, Steps, Store, StoreError};
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use legwork_core::step::{Action, Actor, Fence};
@@ -90,13 +90,15 @@ pub async fn run_prompt(
     store.create_session(setup.session.clone(), &owner).await?;
     let conversations = Arc::clone(&store) as Arc<dyn Conversations>;
     let mut history = History::new(conversations, session.clone(), owner.clone(), 0);
-    history.append(opening.iter().map(|message| Message::clone(message)).collect()).await?;
+    let first = opening.iter().map(|message| Message::clone(message)).collect();
+    history.append(first, Vec::new()).await?;
     let actor = Actor::Session(session.clone());
     let mut journal =
         Journal::fresh(Arc::clone(&store) as Arc<dyn Steps>, actor.clone(), setup.fence.clone())
             .with_history(history);
     let agent = agent(setup, line);
-    let report = turn::run(&agent, &mut journal, opening).await;
+    let mut context = Context::new(opening);
+    let report = turn::run(&agent, &mut journal, &mut context, Start::Turn).await;
     if let (Ending::Interrupted, Some(notice)) = (report.ending, stop.notice())
         && notice.reason != StopReason::Shutdown
     {
@@ -133,7 +135,7 @@ fn system_text(folder: PathBuf, room: Room, standing: Option<Standing>) -> Resul
 }
 
 fn agent(setup: RunSetup, line: SessionLine) -> Agent {
-    let RunSetup { model, toolbox, limits, session, fence, setting, spill, prompt, .. } = setup;
+    let RunSetup { store, model, toolbox, limits, session, fence, setting, spill, prompt, .. } = setup;
     let room = Room::of(model.facts().window);
     Agent {
         offered: room.offered(toolbox.specs(&setting.rights), &prompt),
@@ -147,6 +149,7 @@ fn agent(setup: RunSetup, line: SessionLine) -> Agent {
             spill,
             line: Arc::new(line),
         }),
+        facts: store as Arc<dyn Facts>,
         limits,
     }
 }

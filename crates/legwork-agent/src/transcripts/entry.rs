@@ -49,6 +49,12 @@ impl Entry {
                 let word = if *is_error { "ERROR" } else { "ok" };
                 Entry::Line(Role::Result, Cut::of(&format!("{tool} {word} {} ", seconds(*took_ms)), result))
             }
+            LineEvent::Compacted { messages, tokens_before, tokens_after, .. } => {
+                let text = format!(
+                    "summarised {messages} earlier messages: about {tokens_before} tokens before, {tokens_after} after"
+                );
+                Entry::Line(Role::Note, Cut::of("", &text))
+            }
             LineEvent::Note(note) => Entry::Line(Role::Note, Cut::of("", note)),
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! It does not store anything; the loop does, before and after.
 
-use super::Agent;
+use super::{Agent, words};
 use crate::excerpt::excerpt;
 use crate::journal::Next;
 use crate::tools::{Effect, Invocation, ToolOutput};
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// A call of a reply, ready to run or refused.
 pub(super) struct Prepared {
-    call: ToolCall,
+    pub(super) call: ToolCall,
     plan: Plan,
 }
 
@@ -26,6 +26,8 @@ enum Plan {
     Run(Effect),
     /// It has no effect; this is what the model reads.
     Refuse(String),
+    /// It was under way when the process died and may have changed something: it is not made again.
+    InDoubt,
 }
 
 /// Calls that run side by side: neighbours of a reply that do not disturb each other, or a single one.
@@ -38,6 +40,8 @@ pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) acknowledge: Vec<ClaimId>,
     pub(super) trace: TraceItem,
+    /// Whether its effect is not known.
+    pub(super) in_doubt: bool,
     /// What failed, in words that are the same when the same call fails in the same way again.
     pub(super) failure: Option<String>,
 }
@@ -171,24 +175,32 @@ impl Batch {
 
     /// The intent to run the batch.
     pub(super) fn intent(&self) -> Next {
-        let action = |prepared: &Prepared| Action::Tool {
-            call: prepared.call.clone(),
-            read_only: prepared.effect() != Effect::Changes,
-        };
-        Next::Tools(self.calls.iter().map(action).collect())
+        Next::Tools(self.calls.iter().map(Prepared::action).collect())
     }
 }
 
 impl Prepared {
-    fn effect(&self) -> Effect {
+    /// What it does to the world.
+    pub(super) fn effect(&self) -> Effect {
         match &self.plan {
             Plan::Run(effect) => *effect,
             Plan::Refuse(_) => Effect::ReadOnly,
+            Plan::InDoubt => Effect::Changes,
         }
     }
 
+    /// The step that runs it.
+    pub(super) fn action(&self) -> Action {
+        Action::Tool { call: self.call.clone(), read_only: self.effect() != Effect::Changes }
+    }
+
+    /// It was under way when the process died; nothing of it runs any more.
+    pub(super) fn doubt(&mut self) {
+        self.plan = Plan::InDoubt;
+    }
+
     /// Carries the call out, and tells of its begin and its end.
-    pub(super) async fn run(self, agent: &Agent) -> Done {
+    pub(super) async fn run(&self, agent: &Agent) -> Done {
         let line = &agent.site.line;
         let arguments = self.arguments_text();
         let tool = self.call.name.clone();
@@ -200,7 +212,8 @@ impl Prepared {
         line.tell(LineEvent::ToolEnded { tool, result: content.clone(), is_error, took_ms });
         let failure = self.failure(&arguments, &content, is_error);
         let result = ToolResult { call_id: self.call.id.clone(), content, is_error };
-        Done { failure, trace: TraceItem::of(&self.call, &result), result, acknowledge }
+        let in_doubt = matches!(self.plan, Plan::InDoubt);
+        Done { failure, trace: TraceItem::of(&self.call, &result), result, acknowledge, in_doubt }
     }
 
     fn arguments_text(&self) -> String {
@@ -210,6 +223,7 @@ impl Prepared {
     async fn output(&self, agent: &Agent) -> ToolOutput {
         match &self.plan {
             Plan::Refuse(refusal) => ToolOutput::error(json!({ "error": refusal }).to_string()),
+            Plan::InDoubt => ToolOutput::error(json!({ "error": words::in_doubt(&self.call) }).to_string()),
             Plan::Run(_) => {
                 let invocation = Invocation {
                     call_id: self.call.id.clone(),

@@ -2,12 +2,13 @@
 
 use super::Agent;
 use super::call::Done;
-use legwork_core::message::{Author, Message};
+use crate::journal::Recorded;
+use crate::tools::Effect;
+use legwork_core::message::Author;
 use legwork_core::outcome::Ending;
 use legwork_core::report::{Cost, Report, TraceItem, Usage};
 use legwork_core::step::{Finish, Reply};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// A final text that models give when they have none (ENTRY-4).
 const GIVE_UP: &str = "(empty)";
@@ -22,6 +23,11 @@ pub(super) struct Tally {
     usage: Usage,
     cost: Cost,
     trace: Vec<TraceItem>,
+    in_doubt: Vec<TraceItem>,
+    /// The last text of this run that says something.
+    text: Option<String>,
+    /// Whether the last reply says nothing.
+    pub(super) is_blank: bool,
     /// The text so far of a reply that is not whole.
     pub(super) unfinished: String,
     /// Why the last reply ended.
@@ -37,9 +43,35 @@ impl Tally {
             usage: Usage::default(),
             cost: Cost::Unknown,
             trace: Vec::new(),
+            in_doubt: Vec::new(),
+            text: None,
+            is_blank: true,
             unfinished: String::new(),
             finish: Finish::Stop,
             failures: Failures::new(agent.limits.same_failure_max),
+        }
+    }
+
+    /// Goes on counting from what was recorded.
+    pub(super) fn resume(&mut self, recorded: &Recorded) {
+        self.model_calls = recorded.model_calls;
+        self.usage = recorded.usage;
+        self.cost = recorded.cost;
+        self.trace.clone_from(&recorded.trace);
+        self.in_doubt.clone_from(&recorded.in_doubt);
+        if let Some(model) = &recorded.model {
+            self.model.clone_from(model);
+        }
+        let replies = recorded.messages.iter().filter(|message| message.author == Author::Assistant);
+        for text in replies.map(|message| message.plain_text()) {
+            self.said(text);
+        }
+        if let Some(open) = &recorded.exchange {
+            self.said(open.reply.message.plain_text());
+        }
+        if let Some(answer) = &recorded.answer {
+            self.said(answer.message.plain_text());
+            self.finish = answer.finish;
         }
     }
 
@@ -52,29 +84,45 @@ impl Tally {
         if let Some(model) = &reply.model {
             self.model.clone_from(model);
         }
+        self.said(reply.message.plain_text());
+    }
+
+    fn said(&mut self, text: String) {
+        self.is_blank = is_blank(&text);
+        if !self.is_blank {
+            self.text = Some(text);
+        }
     }
 
     /// Counts a tool call that has ended, and warns the model that goes round in a circle.
     pub(super) fn called(&mut self, done: &mut Done) {
         self.trace.push(done.trace.clone());
+        if done.in_doubt {
+            self.in_doubt.push(done.trace.clone());
+        }
         if let Some(warning) = done.failure.take().and_then(|failure| self.failures.note(failure)) {
             done.result.content.push_str(&warning);
         }
     }
 
-    /// The last text that the model really wrote: that of the reply which was cut off, or of the last stored one.
-    pub(super) fn last_text(&self, messages: &[Arc<Message>]) -> Option<String> {
-        if !is_blank(&self.unfinished) {
-            return Some(self.unfinished.clone());
+    /// Counts a tool call that a stop cut off.
+    pub(super) fn cut_off(&mut self, trace: TraceItem, effect: Effect) {
+        match effect {
+            Effect::Changes => self.in_doubt.push(trace.clone()),
+            Effect::ReadOnly | Effect::Rejoins => {}
         }
-        let replies = messages.iter().rev().filter(|message| message.author == Author::Assistant);
-        replies.map(|message| message.plain_text()).find(|text| !is_blank(text))
+        self.trace.push(trace);
+    }
+
+    /// The last text that the model really wrote: that of the reply which was cut off, or of the last stored one.
+    pub(super) fn last_text(&self) -> Option<String> {
+        if is_blank(&self.unfinished) { self.text.clone() } else { Some(self.unfinished.clone()) }
     }
 
     /// The answer of a run that ended with one. One that was cut off is still an answer, and never stands without its
     /// mark: no limit of the run was reached, and to ask once more is up to whoever reads it.
-    pub(super) fn answer(&self, messages: &[Arc<Message>]) -> Option<String> {
-        let text = self.last_text(messages)?;
+    pub(super) fn answer(&self) -> Option<String> {
+        let text = self.last_text()?;
         Some(match self.finish {
             Finish::Length => format!("{}\n\n{CUT}", text.trim_end()),
             Finish::Stop | Finish::ToolUse => text,
@@ -100,6 +148,7 @@ impl Tally {
             usage: self.usage,
             cost: self.cost,
             tool_trace: self.trace,
+            in_doubt: self.in_doubt,
             ..Report::bare(ending)
         }
     }

@@ -1,10 +1,10 @@
 //! The ways out of the turn loop before an answer, and what each of them means in the report.
 
-use super::Agent;
+use super::{Agent, words};
 use crate::excerpt::head_of;
 use crate::models::ModelError;
-use legwork_core::outcome::{Ending, FailureKind, Limit};
-use legwork_core::ports::StoreError;
+use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
+use legwork_core::ports::{StopNotice, StoreError};
 use legwork_core::report::FailureReason;
 
 /// Bytes of a failing call that the report repeats.
@@ -13,7 +13,7 @@ const FAILURE_BYTES_MAX: usize = 500;
 /// A way out of the loop before an answer.
 pub(super) enum Way {
     /// The run was told to stop.
-    Stopped,
+    Stopped(StopNotice),
     /// A limit of its allowance is reached.
     Exhausted(Limit),
     /// The model did not answer.
@@ -33,7 +33,7 @@ impl From<StoreError> for Way {
 impl Way {
     pub(super) fn ending(&self) -> Ending {
         match self {
-            Way::Stopped => Ending::Interrupted,
+            Way::Stopped(_) => Ending::Interrupted,
             Way::Exhausted(limit) => Ending::CutShort(*limit),
             Way::Model(_) => Ending::Failed(FailureKind::Model),
             Way::Store(_) => Ending::Failed(FailureKind::Store),
@@ -43,7 +43,7 @@ impl Way {
 
     pub(super) fn error(&self, agent: &Agent) -> Option<String> {
         match self {
-            Way::Stopped => None,
+            Way::Stopped(_) => None,
             Way::Exhausted(Limit::Steps) => Some(format!(
                 "cut off after {} model calls, the limit set by delegation.max_iterations",
                 agent.site.setting.allowance.steps_max,
@@ -59,10 +59,22 @@ impl Way {
         }
     }
 
+    /// What a conversation is closed with when its turn ended this way; nothing when the turn is to be tried again.
+    pub(super) fn remark(&self, agent: &Agent) -> Option<String> {
+        match self {
+            Way::Stopped(notice) if notice.reason == StopReason::Shutdown => None,
+            Way::Stopped(notice) => Some(words::broken_off(notice.reason)),
+            Way::Exhausted(_) | Way::SameFailure(_) => {
+                self.error(agent).map(|error| format!("[the turn ended without an answer: {error}]"))
+            }
+            Way::Model(_) | Way::Store(_) => None,
+        }
+    }
+
     pub(super) fn failure_reason(&self) -> Option<FailureReason> {
         match self {
             Way::Model(error) => Some(error.reason),
-            Way::Stopped | Way::Exhausted(_) | Way::Store(_) | Way::SameFailure(_) => None,
+            Way::Stopped(_) | Way::Exhausted(_) | Way::Store(_) | Way::SameFailure(_) => None,
         }
     }
 }

@@ -7,11 +7,10 @@ use super::shared_prompt::SharedPrompt;
 use super::shared_tools::SharedTools;
 use super::source::ModelSource;
 use super::sweeper::Sweeper;
-use crate::journal::Journal;
 use crate::tools::{BackgroundProcesses, Toolbox};
 use crate::turn::{self, TurnLimits};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{Assignment, Line, Pending, Steps, Worker};
+use legwork_core::ports::{Assignment, Facts, Line, Pending, Steps, Worker};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
 use std::path::PathBuf;
@@ -21,6 +20,8 @@ use std::sync::Arc;
 pub struct WorkerParts {
     /// Where journals go.
     pub store: Arc<dyn Steps>,
+    /// Where it can be seen what became of delegations.
+    pub facts: Arc<dyn Facts>,
     /// Where models come from.
     pub models: Arc<dyn ModelSource>,
     /// All tools; each child sees those that its rights allow.
@@ -69,11 +70,9 @@ impl Worker for LocalWorker {
 }
 
 async fn carry_out(shared: &Shared, ready: Ready) -> Report {
-    let Ready { agent, opening } = ready;
-    let store = Arc::clone(&shared.parts.store);
-    let mut journal = Journal::fresh(store, agent.site.actor.clone(), agent.site.fence.clone());
+    let Ready { agent, mut journal, mut context, start } = ready;
     let sweeper = Sweeper::new(agent.site.actor.clone(), Arc::clone(&shared.parts.background));
-    let report = turn::run(&agent, &mut journal, opening).await;
+    let report = turn::run(&agent, &mut journal, &mut context, start).await;
     sweeper.sweep(&*agent.site.line).await;
     report
 }

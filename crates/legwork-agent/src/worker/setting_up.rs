@@ -5,11 +5,12 @@
 use super::local::Shared;
 use super::parking::SharedParking;
 use super::shared_prompt::Occasion;
+use crate::journal::{Journal, Recorded};
 use crate::prompt::Standing;
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site};
-use crate::turn::Agent;
-use legwork_core::batch::{Lineage, Setting};
+use crate::turn::{Agent, Context, Start};
+use legwork_core::batch::{Lineage, Setting, Task};
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::{Assignment, Line};
 use legwork_core::step::Actor;
@@ -19,8 +20,10 @@ use std::sync::Arc;
 /// A child that can begin.
 pub(super) struct Ready {
     pub(super) agent: Agent,
-    /// The system text and the goal.
-    pub(super) opening: Vec<Arc<Message>>,
+    pub(super) journal: Journal,
+    /// The system text and the goal, or all that was said in earlier attempts.
+    pub(super) context: Context,
+    pub(super) start: Start,
 }
 
 /// Prepares the child of an assignment, or says what it lacks.
@@ -29,31 +32,52 @@ pub(super) async fn ready(
     assignment: Assignment,
     line: Arc<dyn Line>,
 ) -> Result<Ready, String> {
-    if assignment.attempt > 1 {
-        return Err(format!(
-            "this is attempt {}, and resuming a child from its journal is not built yet; ask for the task again",
-            assignment.attempt,
-        ));
-    }
     let folder = PathBuf::from(&assignment.setting.folder);
     check_folder(&folder).await?;
     let model = shared.parts.models.model(&assignment.setting.route)?;
     let room = Room::of(model.facts().window);
     let setting = effective(shared, &assignment);
-    let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
-    let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
-    let system = shared.prompt.message(occasion, assignment.task.context.as_deref()).await?;
+    let (journal, recorded) = journal(shared, &assignment).await?;
+    let (context, start) = match recorded {
+        Some(recorded) => (Context::new(recorded.messages.clone()), Start::Resumed(recorded)),
+        None => {
+            let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
+            let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
+            (opening(shared, occasion, &assignment.task).await?, Start::Fresh)
+        }
+    };
     let tools = shared.tools.specs(&shared.parts.toolbox, &setting.rights);
-    let offered = room.offered(tools, &assignment.task.goal);
-    let opening = vec![system, Arc::new(Message::text(Author::User, assignment.task.goal.clone()))];
     let agent = Agent {
         model,
         toolbox: Arc::clone(&shared.parts.toolbox),
-        offered,
+        offered: room.offered(tools, &assignment.task.goal),
         site: Arc::new(site(shared, assignment, setting, line)),
+        facts: Arc::clone(&shared.parts.facts),
         limits: shared.parts.limits,
     };
-    Ok(Ready { agent, opening })
+    Ok(Ready { agent, journal, context, start })
+}
+
+/// The child's journal, with what an earlier attempt recorded in it.
+async fn journal(shared: &Shared, assignment: &Assignment) -> Result<(Journal, Option<Recorded>), String> {
+    let store = Arc::clone(&shared.parts.store);
+    let (actor, fence) = (Actor::Child(assignment.child.clone()), assignment.fence.clone());
+    if assignment.attempt <= 1 {
+        return Ok((Journal::fresh(store, actor, fence), None));
+    }
+    let opened = Journal::open(store, actor, fence).await;
+    let (journal, recorded) =
+        opened.map_err(|error| format!("what an earlier attempt recorded cannot be read: {error}"))?;
+    // An attempt that was cut off before its first commit has left nothing to go on from.
+    let recorded = Some(recorded).filter(|recorded| !recorded.messages.is_empty());
+    Ok((journal, recorded))
+}
+
+/// The system text and the goal.
+async fn opening(shared: &Shared, occasion: Occasion, task: &Task) -> Result<Context, String> {
+    let system = shared.prompt.message(occasion, task.context.as_deref()).await?;
+    let goal = Message::text(Author::User, task.goal.clone());
+    Ok(Context::new(vec![system, Arc::new(goal)]))
 }
 
 fn site(shared: &Shared, assignment: Assignment, setting: Setting, line: Arc<dyn Line>) -> Site {

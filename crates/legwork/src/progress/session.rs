@@ -28,6 +28,9 @@ pub fn told(event: &LineEvent) {
         LineEvent::ToolEnded { tool, result, is_error: true, .. } => {
             stderr::tell(&format!("· {} failed: {}", named(tool), wording::one_line(result, REASON_WIDTH)));
         }
+        LineEvent::Compacted { messages, .. } => {
+            stderr::tell(&format!("· summarised {messages} earlier messages to make room"));
+        }
         LineEvent::Note(note) => stderr::tell(&format!("· {}", wording::one_line(note, REASON_WIDTH))),
         LineEvent::ModelCalled
         | LineEvent::Text(_)

@@ -1,0 +1,162 @@
+//! One reply with calls: they are carried out group after group, and their results become one message. When a stop cuts
+//! them off, every call still gets a result, and all of it is stored in one commit.
+
+use super::call::{self, Batch, Done, Prepared};
+use super::{Agent, Turn, Way, words};
+use crate::journal::{Ended, Next, Outputs};
+use crate::tools::Effect;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
+use legwork_core::outcome::StopReason;
+use legwork_core::ports::StopNotice;
+use legwork_core::pulse::LineEvent;
+use legwork_core::report::TraceItem;
+use legwork_core::step::Reply;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A reply, the results of its first calls, and the calls that are to come.
+pub(super) struct Exchange {
+    pub(super) reply: Message,
+    pub(super) results: Vec<ToolResult>,
+    pub(super) batches: VecDeque<Batch>,
+}
+
+/// How the calls of a group ended.
+struct Ran {
+    /// In the order of the calls; absent for those that a stop came before or cut off.
+    done: Vec<Option<Done>>,
+    /// Which of them had begun.
+    begun: Vec<bool>,
+    /// The stop, if one came before all had ended.
+    stopped: Option<StopNotice>,
+}
+
+impl Exchange {
+    /// The intent to run the next group.
+    pub(super) fn intent(&self) -> Option<Next> {
+        self.batches.front().map(Batch::intent)
+    }
+
+    /// The calls whose turn does not come any more, with their results.
+    fn given_up(&mut self, reason: StopReason) -> Outputs {
+        let calls = self.batches.drain(..).flat_map(|batch| batch.calls);
+        let never = calls.map(|prepared| (prepared.action(), words::never_begun(&prepared.call, reason)));
+        Outputs { never_begun: never.collect(), ..Outputs::default() }
+    }
+}
+
+impl Turn<'_> {
+    /// Stores a reply with calls and carries them out.
+    pub(super) async fn carry_out(&mut self, reply: Reply) -> Result<(), Way> {
+        let batches = call::batches(call::prepare(self.agent, &reply)).into();
+        let exchange = Exchange { reply: reply.message.clone(), results: Vec::new(), batches };
+        let next = exchange.intent().unwrap_or(Next::End(None));
+        self.accept(reply, &next).await?;
+        self.finish(exchange).await
+    }
+
+    /// Runs the groups of an exchange whose first one is begun in the journal.
+    pub(super) async fn finish(&mut self, mut exchange: Exchange) -> Result<(), Way> {
+        while let Some(batch) = exchange.batches.pop_front() {
+            let ran = self.run_batch(&batch).await;
+            let stopped = ran.stopped;
+            let mut outputs = match stopped {
+                Some(notice) => exchange.given_up(notice.reason),
+                None => Outputs::default(),
+            };
+            self.collect(&batch, ran, &mut outputs);
+            let ended = outputs.ended.iter().map(Ended::result);
+            let all = ended.chain(outputs.never_begun.iter().map(|(_, result)| result));
+            exchange.results.extend(all.cloned());
+            let next = exchange.intent().unwrap_or_else(|| self.close(&mut exchange, stopped));
+            self.journal.ran(outputs, &next).await?;
+            self.settled();
+        }
+        Ok(())
+    }
+
+    /// All calls of the reply have results: both become part of the context.
+    fn close(&mut self, exchange: &mut Exchange, stopped: Option<StopNotice>) -> Next {
+        let parts = std::mem::take(&mut exchange.results).into_iter().map(Part::Result).collect();
+        self.context.push(exchange.reply.clone());
+        self.context.push(Message { author: Author::Tool, parts });
+        if let Some(notice) = stopped {
+            return self.end(Way::Stopped(notice));
+        }
+        match self.tally.failures.end_of_reply() {
+            Some(failure) => self.end(Way::SameFailure(failure)),
+            None => self.onward(),
+        }
+    }
+
+    /// Runs calls side by side. A stop drops those that run; when all have ended their results are kept, whatever came
+    /// meanwhile.
+    async fn run_batch(&mut self, batch: &Batch) -> Ran {
+        let agent = self.agent;
+        let mut done: Vec<Option<Done>> = batch.calls.iter().map(|_| None).collect();
+        let begun: Vec<AtomicBool> = batch.calls.iter().map(|_| AtomicBool::new(false)).collect();
+        let mut calls = Vec::with_capacity(batch.calls.len());
+        for (index, prepared) in batch.calls.iter().enumerate() {
+            calls.push(run(agent, prepared, (index, &begun[index])));
+        }
+        let side_by_side_max = agent.limits.side_by_side_max.max(1);
+        let mut running = stream::iter(calls).buffer_unordered(side_by_side_max);
+        let stopped = loop {
+            let (index, ended) = tokio::select! {
+                biased;
+                notice = self.stop.heard() => break Some(notice),
+                next = running.next() => match next {
+                    Some(ended) => ended,
+                    None => break None,
+                },
+            };
+            done[index] = Some(ended);
+            if done.iter().all(Option::is_some) {
+                break None;
+            }
+        };
+        drop(running);
+        Ran { done, begun: begun.into_iter().map(AtomicBool::into_inner).collect(), stopped }
+    }
+
+    /// Counts what the calls of a group brought, in their order, and makes results of it.
+    fn collect(&mut self, batch: &Batch, ran: Ran, outputs: &mut Outputs) {
+        let reason = ran.stopped.map_or(StopReason::Cancelled, |notice| notice.reason);
+        for ((prepared, done), begun) in batch.calls.iter().zip(ran.done).zip(ran.begun) {
+            let ended = match done {
+                Some(mut done) => {
+                    self.tally.called(&mut done);
+                    outputs.acknowledge.append(&mut done.acknowledge);
+                    if done.in_doubt { Ended::CutOff(done.result) } else { Ended::Output(done.result) }
+                }
+                None if begun => {
+                    let result = words::cut_off(&prepared.call, prepared.effect(), reason);
+                    self.cut_off(&prepared.call, prepared.effect(), &result);
+                    Ended::CutOff(result)
+                }
+                None => Ended::Output(words::never_begun(&prepared.call, reason)),
+            };
+            outputs.ended.push(ended);
+        }
+    }
+
+    fn cut_off(&mut self, call: &ToolCall, effect: Effect, result: &ToolResult) {
+        self.tally.cut_off(TraceItem::of(call, result), effect);
+        let (tool, result) = (call.name.clone(), result.content.clone());
+        self.untold.push(LineEvent::ToolEnded { tool, result, is_error: true, took_ms: 0 });
+    }
+}
+
+/// One call of a group, which notes that it has begun.
+fn run<'a>(
+    agent: &'a Agent,
+    prepared: &'a Prepared,
+    (index, begun): (usize, &'a AtomicBool),
+) -> BoxFuture<'a, (usize, Done)> {
+    Box::pin(async move {
+        begun.store(true, Ordering::Relaxed);
+        (index, prepared.run(agent).await)
+    })
+}

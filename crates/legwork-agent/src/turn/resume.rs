@@ -1,0 +1,60 @@
+//! A run that was cut off goes on from what its journal holds: what is stored is read, not done again (design page,
+//! "Resume re-reads, it does not re-execute"). Of tool calls that were under way, those that change nothing run again,
+//! those that start work rejoin it, and the effect of all others is in doubt.
+
+use super::call::{self, Batch};
+use super::exchange::Exchange;
+use super::{Ahead, Turn, Way, words};
+use crate::journal::{Next, OpenExchange, Recorded};
+use legwork_core::step::{Action, StepRecord};
+
+impl Turn<'_> {
+    /// Takes up what was recorded, and stores that it goes on.
+    pub(super) async fn resume(&mut self, recorded: Recorded) -> Result<(), Way> {
+        self.tally.resume(&recorded);
+        let Recorded { exchange, unfinished, answer, .. } = recorded;
+        if let Some(open) = exchange {
+            return self.reopen(open, &unfinished).await;
+        }
+        let asking = unfinished.iter().any(|step| matches!(step.action, Action::Model));
+        let next = match answer {
+            Some(_) => self.after_answer(),
+            None if asking => self.again(),
+            None => self.onward(),
+        };
+        self.journal.failed(words::CRASHED, &next).await?;
+        self.settled();
+        Ok(())
+    }
+
+    /// A model call that was begun within the allowance may be made again, also when that is used up now.
+    fn again(&mut self) -> Next {
+        if let Some(notice) = self.stop.now() {
+            return self.end(Way::Stopped(notice));
+        }
+        let said = self.hear();
+        self.ahead = Ahead::Ask;
+        Next::Model(said)
+    }
+
+    /// Goes on with the calls of a reply.
+    async fn reopen(&mut self, open: OpenExchange, unfinished: &[StepRecord]) -> Result<(), Way> {
+        let OpenExchange { reply, results } = open;
+        let mut calls = call::prepare(self.agent, &reply);
+        calls.drain(..results.len().min(calls.len()));
+        let rest = calls.split_off(unfinished.len().min(calls.len()));
+        for (prepared, step) in calls.iter_mut().zip(unfinished) {
+            if let Action::Tool { read_only: false, .. } = step.action {
+                prepared.doubt();
+            }
+        }
+        let begun = (!calls.is_empty()).then_some(Batch { calls });
+        let batches = begun.into_iter().chain(call::batches(rest)).collect();
+        let exchange = Exchange { reply: reply.message, results, batches };
+        if unfinished.is_empty() {
+            let next = exchange.intent().unwrap_or(Next::End(None));
+            self.journal.failed(words::CRASHED, &next).await?;
+        }
+        self.finish(exchange).await
+    }
+}

@@ -1,0 +1,41 @@
+//! What was said to the agent while it worked: taken in before a model call, as one message of its own.
+
+use super::Turn;
+use crate::excerpt::head_of;
+use crate::journal::Said;
+use legwork_core::message::{Author, Message};
+use legwork_core::ports::Steer;
+use legwork_core::pulse::LineEvent;
+use legwork_core::step::Actor;
+
+/// Stands before what was said to a child.
+const TO_CHILD: &str = "[legwork: while you work, whoever gave you this task says this. It changes or adds to your task; \
+                        go on from where you are.]";
+
+/// Stands before what was said to the agent of a session.
+const TO_SESSION: &str = "[legwork: while you work, the person who writes to you says this.]";
+
+/// Bytes of it that a note repeats.
+const NOTE_BYTES_MAX: usize = 500;
+
+impl Turn<'_> {
+    /// Takes what was said since the last time. It stands in the context at once, and is told once it is stored.
+    pub(super) fn hear(&mut self) -> Option<Said> {
+        let steers = self.agent.site.line.steered();
+        if steers.is_empty() {
+            return None;
+        }
+        let header = match self.agent.site.actor {
+            Actor::Child(_) => TO_CHILD,
+            Actor::Session(_) => TO_SESSION,
+        };
+        let texts: Vec<&str> = steers.iter().map(|steer| steer.text.trim()).collect();
+        let text = texts.join("\n");
+        let note = format!("was told: {}", head_of(&text, NOTE_BYTES_MAX));
+        let message = Message::text(Author::User, format!("{header}\n\n{text}"));
+        self.untold.push(LineEvent::Note(note));
+        self.context.push(message.clone());
+        let requests = steers.into_iter().map(|Steer { request, .. }| request).collect();
+        Some(Said { requests, message })
+    }
+}

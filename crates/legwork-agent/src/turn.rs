@@ -5,19 +5,24 @@
 
 mod ask;
 mod call;
+mod compaction;
 mod context;
 mod exchange;
+mod fit;
+mod gauge;
 mod resume;
 mod steers;
 mod stop;
 mod tally;
 mod way;
+mod window;
 mod words;
 
 use crate::journal::{Journal, Next, Recorded, says_something};
-use crate::models::{Model, ModelError, ModelRequest, RetryPolicy, ToolSpec};
+use crate::models::{Model, ModelError, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
 use ask::Call;
+use compaction::Pace;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
 use legwork_core::ports::{Facts, StopNotice};
@@ -53,6 +58,8 @@ pub struct TurnLimits {
     pub retry: RetryPolicy,
     /// How long a model may send nothing at all; adapters keep smaller limits of their own.
     pub silence_max: Duration,
+    /// The window of a model that does not tell its own, in tokens.
+    pub window_default: u64,
 }
 
 impl Default for TurnLimits {
@@ -65,6 +72,7 @@ impl Default for TurnLimits {
             result_bytes_max: 1 << 20,
             retry: RetryPolicy::default(),
             silence_max: Duration::from_secs(600),
+            window_default: 128_000,
         }
     }
 }
@@ -110,6 +118,8 @@ pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, st
         stored: context.messages().len(),
         context,
         tally: Tally::new(agent),
+        pace: Pace::default(),
+        tools_bytes: gauge::tools_size(&agent.offered),
         stop: Stop::new(agent.site.line.stopped()),
         ahead: Ahead::Answered,
         untold: Vec::new(),
@@ -125,6 +135,10 @@ struct Turn<'a> {
     /// How many messages of the context are stored. What a commit is about to store stands behind them already.
     stored: usize,
     tally: Tally,
+    /// How its summaries follow each other.
+    pace: Pace,
+    /// About how many bytes the tools have in every request.
+    tools_bytes: usize,
     stop: Stop<'a>,
     /// What comes after the commit that was made last.
     ahead: Ahead,
@@ -136,6 +150,8 @@ struct Turn<'a> {
 enum Ahead {
     /// The model is asked.
     Ask,
+    /// Earlier messages are summarised.
+    Compact,
     /// Nothing: the last reply is the answer.
     Answered,
     /// Nothing: the run ends without one.
@@ -154,10 +170,11 @@ impl Turn<'_> {
         }
         loop {
             match std::mem::replace(&mut self.ahead, Ahead::Answered) {
-                Ahead::Ask => {
-                    let reply = self.ask().await?;
-                    self.take(reply).await?;
-                }
+                Ahead::Ask => match self.ask().await? {
+                    Ok(reply) => self.take(reply).await?,
+                    Err(error) => self.overflowed(error).await?,
+                },
+                Ahead::Compact => self.compact().await?,
                 Ahead::Answered => return Ok(()),
                 Ahead::End(way) => return Err(way),
             }
@@ -180,8 +197,7 @@ impl Turn<'_> {
             return self.end(Way::Exhausted(limit));
         }
         let said = self.hear();
-        self.ahead = Ahead::Ask;
-        Next::Model(said)
+        self.fitting(said)
     }
 
     /// After an answer nothing comes, unless something was said to the agent while it answered: then it is asked again,
@@ -191,12 +207,14 @@ impl Turn<'_> {
         if self.stop.now().is_some() || self.exhausted().is_some() {
             return Next::End(None);
         }
-        match self.hear() {
-            Some(said) => {
-                self.ahead = Ahead::Ask;
-                Next::Model(Some(said))
+        let Some(said) = self.hear() else { return Next::End(None) };
+        match self.fitting(Some(said)) {
+            // There is no room to ask again, and there is an answer.
+            Next::End(_) => {
+                self.ahead = Ahead::Answered;
+                Next::End(None)
             }
-            None => Next::End(None),
+            next @ (Next::Model(_) | Next::Compact(_) | Next::Tools(_)) => next,
         }
     }
 
@@ -228,20 +246,24 @@ impl Turn<'_> {
         }
     }
 
-    /// One model call. Its failure is stored like its success.
-    async fn ask(&mut self) -> Result<Reply, Way> {
+    /// One model call.
+    async fn ask(&mut self) -> Result<Result<Reply, ModelError>, Way> {
         let agent = self.agent;
-        let request = ModelRequest { messages: self.context.shown(), tools: Arc::clone(&agent.offered) };
         self.tally.model_calls += 1;
-        let call = Call { request, number: self.tally.model_calls };
+        let call = Call { request: self.request(), number: self.tally.model_calls };
+        let load = self.load();
         let answered = tokio::select! {
             biased;
             notice = self.stop.heard() => Err(notice),
             answered = ask::ask(agent, call, &mut self.tally.unfinished) => Ok(answered),
         };
         match answered {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(error)) => Err(self.unanswered(error).await),
+            Ok(mut answered) => {
+                if let Ok(reply) = &mut answered {
+                    self.counted(load, reply);
+                }
+                Ok(answered)
+            }
             Err(notice) => Err(self.broken_off(notice).await),
         }
     }

@@ -1,7 +1,7 @@
 //! Ids of tool calls. A provider's id is taken over where it is unique within the conversation; otherwise one is made
 //! here, because a call's id is the key under which its effect is recorded (invariants 6 and 36).
 
-use legwork_core::message::Message;
+use legwork_core::message::{Message, Part};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -41,10 +41,30 @@ impl CallIds {
     }
 }
 
+/// Gives the calls of a reply new ids where messages that its model was not shown have used them.
+pub(crate) fn renew_used(reply: &mut Message, earlier: &[Arc<Message>]) {
+    let mut ids = CallIds::of(earlier);
+    for part in &mut reply.parts {
+        match part {
+            Part::Call(call) => call.id = ids.next(Some(&call.id), random),
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::Result(_)
+            | Part::Image(_)
+            | Part::Summary(_) => {}
+        }
+    }
+}
+
+/// Four random bytes. Without a source of randomness the number alone keeps ids apart.
+pub(super) fn random() -> u32 {
+    getrandom::u32().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use legwork_core::message::{Author, Part, ToolCall};
+    use legwork_core::message::{Author, ToolCall};
     use serde_json::json;
 
     fn used(ids: &[&str]) -> CallIds {
@@ -70,6 +90,18 @@ mod tests {
         assert_eq!(ids.next(Some("call_a"), || 7), "call_2_00000007");
         assert_eq!(ids.next(Some(""), || 7), "call_3_00000007");
         assert_eq!(ids.next(None, || 7), "call_4_00000007");
+    }
+
+    #[test]
+    fn k06_an_id_of_a_message_that_was_not_shown_is_replaced() {
+        let call = |id: &str| {
+            Part::Call(ToolCall { id: id.into(), name: "t".into(), arguments: json!({}), malformed: None })
+        };
+        let message = |ids: [&str; 2]| Message { author: Author::Assistant, parts: ids.map(call).to_vec() };
+        let mut reply = message(["call_b", "call_c"]);
+        renew_used(&mut reply, &[Arc::new(message(["call_a", "call_b"]))]);
+        let ids: Vec<&str> = reply.calls().map(|call| call.id.as_str()).collect();
+        assert!(ids[0].starts_with("call_3_") && ids[1] == "call_c", "{ids:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Between the messages of legwork and those of the wire library. It keeps nothing and asks nobody; which provider
 //! items travel along with a message is `carried`'s, how they look on the wire is the library's.
 
-use super::call_ids::CallIds;
+use super::call_ids::{CallIds, random};
 use super::carried::{Carried, Keeping, Thinker};
 use super::port::ToolSpec;
 use legwork_core::message::{Author, Image, ImageSource, Message, Part, ToolCall, ToolResult};
@@ -235,11 +235,6 @@ fn call_part(call: rig::ToolCall, ids: &mut CallIds) -> (ToolCall, Option<Value>
 pub(super) fn unreadable_call(text: String, ids: &mut CallIds) -> Part {
     let (id, name) = (ids.next(None, random), NAMELESS.to_owned());
     Part::Call(ToolCall { id, name, arguments: Value::Null, malformed: Some(text) })
-}
-
-/// Four random bytes. Without a source of randomness the number alone keeps ids apart.
-fn random() -> u32 {
-    getrandom::u32().unwrap_or_default()
 }
 
 #[cfg(test)]

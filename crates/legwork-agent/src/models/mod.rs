@@ -18,6 +18,7 @@ mod scripted;
 mod unicode;
 mod words;
 
+pub(crate) use call_ids::renew_used;
 pub use discovery::{LocalServer, find_local_server, is_loopback};
 pub(crate) use http::root_cause;
 pub use http::{Proxies, SharedHttp};

@@ -33,7 +33,17 @@ pub(super) async fn ask(agent: &Agent, call: Call, unfinished: &mut String) -> R
     agent.site.line.tell(LineEvent::ModelCalled);
     let seed = seed(agent, call.number);
     let stream = models::ask(Arc::clone(&agent.model), call.request, agent.limits.retry, seed);
-    listen(stream, agent, unfinished).await
+    let teller = Teller::new(&*agent.site.line, Voice::Aloud);
+    listen(stream, (agent, teller), unfinished).await
+}
+
+/// Asks the model for something that is not part of its run: of the reply only signs of life are told. `number` is that of
+/// the last call of the run.
+pub(super) async fn quietly(agent: &Agent, request: ModelRequest, number: u32) -> Result<Reply, ModelError> {
+    let seed = seed(agent, number);
+    let stream = models::ask(Arc::clone(&agent.model), request, agent.limits.retry, seed);
+    let teller = Teller::new(&*agent.site.line, Voice::Quiet);
+    listen(stream, (agent, teller), &mut String::new()).await
 }
 
 /// Spreads the pauses of agents whose calls failed together.
@@ -45,11 +55,10 @@ fn seed(agent: &Agent, number: u32) -> u64 {
 
 async fn listen(
     mut stream: HeardStream,
-    agent: &Agent,
+    (agent, mut teller): (&Agent, Teller<'_>),
     unfinished: &mut String,
 ) -> Result<Reply, ModelError> {
     let silence_max = agent.limits.silence_max;
-    let mut teller = Teller::new(&*agent.site.line);
     // Deadline: a provider that keeps the connection open and says nothing would hold the run for ever.
     let mut silent_at = Instant::now() + silence_max;
     loop {
@@ -111,17 +120,27 @@ enum Kind {
     Thinking,
 }
 
+/// How much of a reply is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    /// All of it.
+    Aloud,
+    /// Only that it goes on.
+    Quiet,
+}
+
 /// Tells pieces on the line, small ones together, in order. What it holds when it is dropped is told then.
 struct Teller<'a> {
     line: &'a dyn Line,
+    voice: Voice,
     held: String,
     kind: Kind,
     told_at: Option<Instant>,
 }
 
 impl<'a> Teller<'a> {
-    fn new(line: &'a dyn Line) -> Self {
-        Teller { line, held: String::new(), kind: Kind::Text, told_at: None }
+    fn new(line: &'a dyn Line, voice: Voice) -> Self {
+        Teller { line, voice, held: String::new(), kind: Kind::Text, told_at: None }
     }
 
     /// When the held pieces must be told; `None` when none are held.
@@ -131,6 +150,9 @@ impl<'a> Teller<'a> {
     }
 
     fn take(&mut self, kind: Kind, text: &str) {
+        if self.voice == Voice::Quiet {
+            return self.moved();
+        }
         if kind != self.kind {
             self.flush();
             self.kind = kind;

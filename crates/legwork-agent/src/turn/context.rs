@@ -3,6 +3,9 @@
 //!
 //! It does not decide when to summarise, and it stores nothing.
 
+use super::fit::fit;
+use super::gauge::{Gauge, size};
+use super::window::{Press, Window};
 use legwork_core::message::{Author, Message, Summary};
 use std::sync::Arc;
 
@@ -10,16 +13,26 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     messages: Vec<Arc<Message>>,
+    /// About how many bytes each of them has on the wire.
+    sizes: Vec<usize>,
+    /// What is known of their tokens.
+    pub(super) gauge: Gauge,
+    /// How hard large messages are cut.
+    pub(super) press: Press,
+    /// The window, where a provider showed that it is smaller than it was said to be.
+    pub(super) window_max: Option<Window>,
 }
 
 impl Context {
     /// The messages so far, a system message first.
     pub fn new(messages: Vec<Arc<Message>>) -> Self {
-        Context { messages }
+        let sizes = messages.iter().map(|message| size(message)).collect();
+        Context { messages, sizes, ..Context::default() }
     }
 
     /// Adds what was said or done now.
     pub fn push(&mut self, message: Message) {
+        self.sizes.push(size(&message));
         self.messages.push(Arc::new(message));
     }
 
@@ -30,11 +43,32 @@ impl Context {
 
     /// What the model is shown: the system message, the last summary, and the messages from its `from` on.
     pub fn shown(&self) -> Vec<Arc<Message>> {
-        let (head, tail) = self.messages.split_at(self.system_len());
-        let summary = self.last_summary().map(|(message, _)| message);
-        let kept = &tail[self.shown_from() - head.len()..];
-        let kept = kept.iter().filter(|message| message.author != Author::Summary);
-        head.iter().chain(summary).chain(kept).cloned().collect()
+        self.places().map(|place| Arc::clone(&self.messages[place])).collect()
+    }
+
+    /// The same, no message with more than about `bytes_max` bytes.
+    pub(super) fn shown_within(&self, bytes_max: usize) -> Vec<Arc<Message>> {
+        let shown = self.places().map(|place| match self.sizes[place] {
+            size if size <= bytes_max => Arc::clone(&self.messages[place]),
+            _ => fit(&self.messages[place], bytes_max),
+        });
+        shown.collect()
+    }
+
+    /// The bytes of that, as far as they came after the first `after` messages.
+    pub(super) fn bytes_within(&self, bytes_max: usize, after: usize) -> usize {
+        let late = self.places().filter(|place| *place >= after);
+        late.map(|place| self.size_within(place, bytes_max)).sum()
+    }
+
+    /// The bytes of one message, shown with at most about `bytes_max` of them.
+    pub(super) fn size_within(&self, place: usize, bytes_max: usize) -> usize {
+        match self.messages[place].author {
+            Author::System => self.sizes[place],
+            Author::User | Author::Assistant | Author::Tool | Author::Completion | Author::Summary => {
+                self.sizes[place].min(bytes_max)
+            }
+        }
     }
 
     /// The place of the first message that is shown as it is, the system message apart.
@@ -43,18 +77,29 @@ impl Context {
         usize::try_from(from).unwrap_or(usize::MAX).clamp(self.system_len(), self.messages.len())
     }
 
-    /// The summary that is shown, if there is one.
-    pub(super) fn last_summary(&self) -> Option<(&Arc<Message>, &Summary)> {
-        self.messages.iter().rev().find_map(|message| Some((message, message.summary()?)))
+    /// The summary that is shown, if there is one, and its place.
+    pub(super) fn last_summary(&self) -> Option<(usize, &Summary)> {
+        let summaries = self.messages.iter().enumerate().rev();
+        summaries.filter_map(|(place, message)| Some((place, message.summary()?))).next()
     }
 
     /// Takes back what could not be stored.
     pub(super) fn truncate(&mut self, len: usize) {
         self.messages.truncate(len);
+        self.sizes.truncate(len);
     }
 
-    fn system_len(&self) -> usize {
+    /// How many system messages stand first: one, or none.
+    pub(super) fn system_len(&self) -> usize {
         usize::from(self.messages.first().is_some_and(|message| message.author == Author::System))
+    }
+
+    /// The places of the messages that are shown, in the order in which they are.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let summary = self.last_summary().map(|(place, _)| place);
+        let kept = self.shown_from()..self.messages.len();
+        let kept = kept.filter(|place| self.messages[*place].author != Author::Summary);
+        (0..self.system_len()).chain(summary).chain(kept)
     }
 }
 

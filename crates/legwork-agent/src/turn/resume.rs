@@ -4,7 +4,7 @@
 
 use super::call::{self, Batch};
 use super::exchange::Exchange;
-use super::{Ahead, Turn, Way, words};
+use super::{Turn, Way, words};
 use crate::journal::{Next, OpenExchange, Recorded};
 use legwork_core::step::{Action, StepRecord};
 
@@ -33,8 +33,7 @@ impl Turn<'_> {
             return self.end(Way::Stopped(notice));
         }
         let said = self.hear();
-        self.ahead = Ahead::Ask;
-        Next::Model(said)
+        self.fitting(said)
     }
 
     /// Goes on with the calls of a reply.

@@ -87,6 +87,12 @@ impl Tally {
         self.said(reply.message.plain_text());
     }
 
+    /// Counts what a summary took; it is no model call of the allowance.
+    pub(super) fn summarised(&mut self, usage: Usage, cost: Cost) {
+        self.usage += usage;
+        self.cost = self.cost.plus(cost);
+    }
+
     fn said(&mut self, text: String) {
         self.is_blank = is_blank(&text);
         if !self.is_blank {

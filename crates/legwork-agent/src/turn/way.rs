@@ -22,6 +22,10 @@ pub(super) enum Way {
     Store(StoreError),
     /// The model repeats a call that fails in the same way.
     SameFailure(String),
+    /// Summary after summary left no room to go on in a window of so many tokens.
+    NoProgress(u64),
+    /// What must be sent does not fit into a window of so many tokens, and nothing is left to summarise.
+    NoRoom(u64),
 }
 
 impl From<StoreError> for Way {
@@ -35,7 +39,7 @@ impl Way {
         match self {
             Way::Stopped(_) => Ending::Interrupted,
             Way::Exhausted(limit) => Ending::CutShort(*limit),
-            Way::Model(_) => Ending::Failed(FailureKind::Model),
+            Way::Model(_) | Way::NoProgress(_) | Way::NoRoom(_) => Ending::Failed(FailureKind::Model),
             Way::Store(_) => Ending::Failed(FailureKind::Store),
             Way::SameFailure(_) => Ending::Failed(FailureKind::Tool),
         }
@@ -50,6 +54,12 @@ impl Way {
             )),
             Way::Exhausted(Limit::Spend) => Some("cut off at the spending limit".to_owned()),
             Way::Model(error) => Some(error.message.clone()),
+            Way::NoProgress(window) => Some(format!(
+                "the work does not fit into the model's window of {window} tokens: it was summarised again and again without getting on; use a model with a larger window, or ask for smaller pieces",
+            )),
+            Way::NoRoom(window) => Some(format!(
+                "what must be sent does not fit into the model's window of {window} tokens, and nothing is left to summarise; use a model with a larger window, or ask for less at once",
+            )),
             Way::Store(error) => Some(error.to_string()),
             Way::SameFailure(failure) => Some(format!(
                 "the model made the same failing call {} times in a row: {}",
@@ -64,7 +74,7 @@ impl Way {
         match self {
             Way::Stopped(notice) if notice.reason == StopReason::Shutdown => None,
             Way::Stopped(notice) => Some(words::broken_off(notice.reason)),
-            Way::Exhausted(_) | Way::SameFailure(_) => {
+            Way::Exhausted(_) | Way::SameFailure(_) | Way::NoProgress(_) | Way::NoRoom(_) => {
                 self.error(agent).map(|error| format!("[the turn ended without an answer: {error}]"))
             }
             Way::Model(_) | Way::Store(_) => None,
@@ -74,6 +84,7 @@ impl Way {
     pub(super) fn failure_reason(&self) -> Option<FailureReason> {
         match self {
             Way::Model(error) => Some(error.reason),
+            Way::NoProgress(_) | Way::NoRoom(_) => Some(FailureReason::ContextOverflow),
             Way::Stopped(_) | Way::Exhausted(_) | Way::Store(_) | Way::SameFailure(_) => None,
         }
     }

@@ -191,6 +191,7 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTo
     let model = Arc::clone(model);
     LocalWorker::new(WorkerParts {
         store: Arc::clone(store) as Arc<dyn Steps>,
+        facts: Arc::clone(store) as Arc<dyn Facts>,
         models: Arc::new(move |_: &Route| Ok(Arc::clone(&model) as Arc<dyn Model>)),
         toolbox: toolbox(door),
         background: no_commands(store),

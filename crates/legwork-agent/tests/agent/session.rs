@@ -238,7 +238,8 @@ async fn inv_11_a_stop_reaches_what_was_delegated_and_leaves_a_legal_conversatio
     assert_eq!(record.map(|record| record.deliveries[0].state.clone()), Some(DeliveryState::Held));
     let history = desk.history().await;
     assert_legal(&history);
-    assert_eq!(texts(&history), ["What colour is it?"]);
+    let last = "[the turn ended here without an answer: it was stopped on request]";
+    assert_eq!(texts(&history), ["What colour is it?", "I delegate.", "", last]);
 }
 
 #[tokio::test]
@@ -246,10 +247,13 @@ async fn a_shutdown_ends_the_turn_and_leaves_the_children_to_the_engine() {
     let (desk, outcome) = stopped_while_joining(StopReason::Shutdown).await;
     assert_eq!(outcome.report.ending, Ending::Interrupted);
     assert_eq!(desk.delegator.stops(), []);
+    let history = desk.history().await;
+    assert_legal(&history);
+    assert_eq!(texts(&history), ["What colour is it?", "I delegate.", ""], "whoever goes on asks again");
 }
 
 #[tokio::test]
-async fn k43_a_stop_in_the_middle_keeps_every_whole_exchange_and_nothing_else() {
+async fn k43_a_stop_in_the_middle_keeps_what_ended_and_says_what_did_not() {
     let begun = Arc::new(Notify::new());
     let hanging = Arc::clone(&begun);
     let change = FakeTool::new("change", Effect::Changes, move |invocation| {
@@ -271,10 +275,14 @@ async fn k43_a_stop_in_the_middle_keeps_every_whole_exchange_and_nothing_else() 
         begun.notified().await;
         stop.stop(NOTICE);
     });
-    assert_eq!(outcome.expect("it ran").report.tool_trace.len(), 2);
+    let report = outcome.expect("it ran").report;
+    assert_eq!((report.tool_trace.len(), report.in_doubt.len()), (3, 1));
     let history = desk.history().await;
     assert_legal(&history);
-    assert_eq!(texts(&history), ["What colour is it?", "first", ""]);
+    let last = "[the turn ended here without an answer: it was stopped on request]";
+    assert_eq!(texts(&history), ["What colour is it?", "first", "", "second", "", last]);
+    let told = format!("{:?}", history[5].parts);
+    assert!(told.contains("Whether it had an effect is not known"), "{told}");
 }
 
 #[tokio::test]

@@ -119,7 +119,9 @@ async fn a_journal_that_was_cut_off_names_the_open_step() {
     let (_, recorded) = Journal::open(steps, Bench::actor(), Bench::fence()).await.expect("it is readable");
     let action = Action::Tool { call: call("a", "look", json!({"path": "x"})), read_only: true };
     assert_eq!(recorded.unfinished, [StepRecord { seq: 2, action, state: StepState::Intended }]);
-    assert_eq!(recorded.messages.len(), 3);
+    assert_eq!(recorded.messages.len(), 2);
+    let exchange = recorded.exchange.expect("the reply waits for its results");
+    assert_eq!((exchange.reply.message.plain_text(), exchange.results), ("I look.".to_owned(), vec![]));
 }
 
 #[tokio::test]

@@ -164,7 +164,8 @@ async fn k17_every_call_of_an_endless_reply_gets_a_result() {
 async fn a_result_that_is_far_too_long_is_cut_with_a_note() {
     let huge =
         FakeTool::new("huge", Effect::ReadOnly, |_| Box::pin(async { ToolOutput::ok("é".repeat(1 << 20)) }));
-    let results = results(&bench(vec![call("a", "huge", json!({}))], vec![huge])).await;
+    let script = [Say::Calls("", vec![call("a", "huge", json!({}))]), Say::Text("done")];
+    let results = results(&Bench::new(FakeModel::with_window(1 << 30, script), vec![huge])).await;
     assert!(results[0].0.len() < (1 << 20) + 100 && results[0].0.contains("bytes left out"));
 }
 

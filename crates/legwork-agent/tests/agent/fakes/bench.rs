@@ -6,14 +6,15 @@ use super::steps::FakeSteps;
 use legwork_agent::journal::Journal;
 use legwork_agent::models::Model;
 use legwork_agent::tools::{Site, Tool, Toolbox};
-use legwork_agent::turn::{self, Agent, TurnLimits};
+use legwork_agent::turn::{self, Agent, Context, Start, TurnLimits};
 use legwork_core::batch::{Lineage, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message};
-use legwork_core::ports::{Line, Steps};
+use legwork_core::ports::{Facts, Line, Steps};
 use legwork_core::report::Report;
 use legwork_core::step::{Actor, Fence};
+use legwork_testkit::memory::MemoryStore;
 use std::sync::Arc;
 
 pub struct Bench {
@@ -24,13 +25,27 @@ pub struct Bench {
     pub rights: Rights,
     pub steps_max: u32,
     pub limits: TurnLimits,
+    pub facts: Arc<dyn Facts>,
+    /// A model that is asked in the place of the fake one.
+    pub real: Option<Arc<dyn Model>>,
 }
 
 impl Bench {
     pub fn new(model: Arc<FakeModel>, tools: Vec<Arc<dyn Tool>>) -> Self {
         let rights = Rights { tools: tools.iter().map(|tool| tool.spec().name).collect() };
         let limits = TurnLimits { spawns_per_reply_max: 2, ..TurnLimits::default() };
-        Bench { model, line: FakeLine::new(), steps: FakeSteps::new(), tools, rights, steps_max: 50, limits }
+        let facts = Arc::new(MemoryStore::new());
+        Bench {
+            model,
+            line: FakeLine::new(),
+            steps: FakeSteps::new(),
+            tools,
+            rights,
+            steps_max: 50,
+            limits,
+            facts,
+            real: None,
+        }
     }
 
     pub fn actor() -> Actor {
@@ -58,19 +73,43 @@ impl Bench {
         }
     }
 
-    pub async fn run(&self) -> Report {
+    pub fn agent(&self) -> Agent {
         let toolbox = Arc::new(Toolbox::new(self.tools.clone()));
-        let agent = Agent {
-            model: Arc::clone(&self.model) as Arc<dyn Model>,
+        Agent {
+            model: self.real.clone().unwrap_or_else(|| Arc::clone(&self.model) as Arc<dyn Model>),
             offered: toolbox.specs(&self.rights),
             toolbox,
             site: Arc::new(self.site()),
+            facts: Arc::clone(&self.facts),
             limits: self.limits,
-        };
+        }
+    }
+
+    /// A child's first attempt.
+    pub async fn run(&self) -> Report {
+        let mut context = Self::opening();
+        self.run_on(&mut context).await
+    }
+
+    /// The same, on a context that can be looked at afterwards.
+    pub async fn run_on(&self, context: &mut Context) -> Report {
         let store = Arc::clone(&self.steps) as Arc<dyn Steps>;
         let mut journal = Journal::fresh(store, Self::actor(), Self::fence());
+        turn::run(&self.agent(), &mut journal, context, Start::Fresh).await
+    }
+
+    /// A later attempt, from what the store holds.
+    pub async fn resume(&self) -> Report {
+        let store = Arc::clone(&self.steps) as Arc<dyn Steps>;
+        let opened = Journal::open(store, Self::actor(), Self::fence()).await;
+        let (mut journal, recorded) = opened.expect("it is readable");
+        let mut context = Context::new(recorded.messages.clone());
+        turn::run(&self.agent(), &mut journal, &mut context, Start::Resumed(recorded)).await
+    }
+
+    pub fn opening() -> Context {
         let opening = [Message::text(Author::System, "sys"), Message::text(Author::User, "goal")];
-        turn::run(&agent, &mut journal, opening.into_iter().map(Arc::new).collect()).await
+        Context::new(opening.into_iter().map(Arc::new).collect())
     }
 }
 

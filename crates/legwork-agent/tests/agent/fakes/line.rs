@@ -1,5 +1,6 @@
 //! A line that remembers what was told, and from which a test stops the run.
 
+use legwork_core::ids::RequestId;
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Line, Pending, Steer, StopNotice};
 use legwork_core::pulse::LineEvent;
@@ -8,16 +9,32 @@ use tokio::sync::watch;
 
 pub struct FakeLine {
     events: Mutex<Vec<LineEvent>>,
+    steers: Mutex<Vec<Steer>>,
     stop: watch::Sender<bool>,
 }
 
 impl FakeLine {
     pub fn new() -> Arc<Self> {
-        Arc::new(FakeLine { events: Mutex::default(), stop: watch::channel(false).0 })
+        Arc::new(FakeLine {
+            events: Mutex::default(),
+            steers: Mutex::default(),
+            stop: watch::channel(false).0,
+        })
     }
 
     pub fn stop(&self) {
         self.stop.send_replace(true);
+    }
+
+    /// Says something to the run, under the request of that number.
+    pub fn steer(&self, number: u64, text: &str) {
+        let steer = Steer { request: RequestId::from_bits(number), text: text.to_owned() };
+        self.steers.lock().expect("no holder panics").push(steer);
+    }
+
+    /// What was said and nobody has taken.
+    pub fn unheard(&self) -> usize {
+        self.steers.lock().expect("no holder panics").len()
     }
 
     pub fn events(&self) -> Vec<LineEvent> {
@@ -40,6 +57,7 @@ fn word(event: &LineEvent) -> String {
         LineEvent::ToolStarted { tool, arguments } => format!("started {tool} {arguments}"),
         LineEvent::ToolMoved => "moved".to_owned(),
         LineEvent::ToolEnded { tool, result, is_error, .. } => format!("ended {tool} {result} {is_error}"),
+        LineEvent::Compacted { messages, .. } => format!("compacted {messages}"),
         LineEvent::Note(note) => note.clone(),
     }
 }
@@ -60,7 +78,7 @@ impl Line for FakeLine {
     }
 
     fn steered(&self) -> Vec<Steer> {
-        Vec::new()
+        std::mem::take(&mut *self.steers.lock().expect("no holder panics"))
     }
 
     fn park(&self) -> Pending<'_, ()> {

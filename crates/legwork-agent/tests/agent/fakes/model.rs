@@ -28,6 +28,7 @@ pub struct FakeModel {
     script: Mutex<VecDeque<Say>>,
     requests: Mutex<Vec<ModelRequest>>,
     window: Option<u64>,
+    usage: Usage,
     asked: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -36,8 +37,9 @@ impl FakeModel {
         Arc::new(Self::bare(script))
     }
 
+    /// A model that tells its window and does not count tokens.
     pub fn with_window(window: u64, script: impl IntoIterator<Item = Say>) -> Arc<Self> {
-        Arc::new(FakeModel { window: Some(window), ..Self::bare(script) })
+        Arc::new(FakeModel { window: Some(window), usage: Usage::default(), ..Self::bare(script) })
     }
 
     /// `asked` runs whenever the model is asked.
@@ -50,7 +52,8 @@ impl FakeModel {
 
     fn bare(script: impl IntoIterator<Item = Say>) -> Self {
         let script = Mutex::new(script.into_iter().collect());
-        FakeModel { script, requests: Mutex::default(), window: None, asked: Box::new(|| ()) }
+        let usage = Usage { input: 10, output: 2, cached: 4, reasoning: 1 };
+        FakeModel { script, requests: Mutex::default(), window: None, usage, asked: Box::new(|| ()) }
     }
 
     pub fn requests(&self) -> Vec<ModelRequest> {
@@ -59,6 +62,21 @@ impl FakeModel {
 
     pub fn calls(&self) -> usize {
         self.requests.lock().expect("no holder panics").len()
+    }
+}
+
+impl FakeModel {
+    fn reply(&self, text: &str, calls: Vec<ToolCall>) -> ReplyPart {
+        let text = (!text.is_empty()).then(|| Part::Text { text: text.to_owned() });
+        let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolUse };
+        let parts = text.into_iter().chain(calls.into_iter().map(Part::Call)).collect();
+        ReplyPart::Done(Box::new(Reply {
+            message: Message { author: Author::Assistant, parts },
+            usage: self.usage,
+            cost: Cost::MicroUsd(7),
+            model: Some("fake-model-1".to_owned()),
+            finish,
+        }))
     }
 }
 
@@ -77,8 +95,8 @@ impl Model for FakeModel {
             .pop_front()
             .expect("the script has an answer for every request");
         match say {
-            Say::Text(text) => parts(text, Ok(reply(text, Vec::new()))),
-            Say::Calls(text, calls) => parts(text, Ok(reply(text, calls))),
+            Say::Text(text) => parts(text, Ok(self.reply(text, Vec::new()))),
+            Say::Calls(text, calls) => parts(text, Ok(self.reply(text, calls))),
             Say::Fail(text, error) => parts(text, Err(error)),
             Say::Hang(text, dropped) => {
                 let held = async move {
@@ -98,19 +116,6 @@ fn parts(text: &'static str, end: Result<ReplyPart, ModelError>) -> ReplyStream 
 
 fn text_part(text: &'static str) -> Option<Result<ReplyPart, ModelError>> {
     (!text.is_empty()).then(|| Ok(ReplyPart::Text(text.to_owned())))
-}
-
-fn reply(text: &str, calls: Vec<ToolCall>) -> ReplyPart {
-    let text = (!text.is_empty()).then(|| Part::Text { text: text.to_owned() });
-    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolUse };
-    let parts = text.into_iter().chain(calls.into_iter().map(Part::Call)).collect();
-    ReplyPart::Done(Box::new(Reply {
-        message: Message { author: Author::Assistant, parts },
-        usage: Usage { input: 10, output: 2, cached: 4, reasoning: 1 },
-        cost: Cost::MicroUsd(7),
-        model: Some("fake-model-1".to_owned()),
-        finish,
-    }))
 }
 
 /// A tool call.

@@ -1,6 +1,6 @@
 //! A journal store that keeps every commit, and refuses them from a given one on.
 
-use legwork_core::ids::ClaimId;
+use legwork_core::ids::{ClaimId, RequestId};
 use legwork_core::ports::{Pending, Steps, StoreError, WriteSteps};
 use legwork_core::step::{Action, Actor, Product, StepChange, StepRecord, StepState};
 use std::sync::{Arc, Mutex};
@@ -28,6 +28,24 @@ impl FakeSteps {
         self.commits.lock().expect("no holder panics").iter().map(|write| write.acknowledge.clone()).collect()
     }
 
+    /// The steers that each commit marks as seen, with the step that takes them in.
+    pub fn seen(&self) -> Vec<(RequestId, u32)> {
+        let commits = self.commits.lock().expect("no holder panics");
+        commits.iter().flat_map(|write| write.seen.clone()).collect()
+    }
+
+    /// A store that holds what the first `commits` commits stored, as after a crash.
+    pub fn until(&self, commits: usize) -> Arc<Self> {
+        let kept = self.commits.lock().expect("no holder panics")[..commits].to_vec();
+        Arc::new(FakeSteps { commits: Mutex::new(kept), refused_from: usize::MAX })
+    }
+
+    /// How many steps were begun and have not ended.
+    pub async fn open(&self) -> usize {
+        let rows = self.steps(&super::Bench::actor()).await.expect("it is readable");
+        rows.iter().filter(|row| row.state == StepState::Intended).count()
+    }
+
     /// Every commit as one line.
     pub fn journal(&self) -> Vec<String> {
         let commits = self.commits.lock().expect("no holder panics");
@@ -42,7 +60,10 @@ fn word(change: &StepChange) -> String {
             Action::Open => format!("{seq} open"),
             Action::Model => format!("{seq} model"),
             Action::Compact => format!("{seq} compact"),
-            Action::Steer { requests } => format!("{seq} steer({})", requests.len()),
+            Action::Steer { requests } => {
+                let requests: Vec<&str> = requests.iter().map(RequestId::as_str).collect();
+                format!("{seq} steer {}", requests.join("+"))
+            }
             Action::Tool { call, read_only } => {
                 let kind = if *read_only { "look" } else { "change" };
                 format!("{seq} {kind} {}({})", call.name, call.id)

@@ -1,0 +1,39 @@
+//! Text of others inside a message of ours: every line of it begins with a mark, and no line of ours does. Whatever such
+//! a text says, it can neither end its quotation nor form a header, a status or another quotation (invariant 27).
+//!
+//! It does not decide how much of a text is shown.
+
+/// What stands before each quoted line.
+pub(crate) const MARK: &str = "| ";
+
+/// Every line of `text` behind the mark. All that any reader takes for the end of a line ends one here; other control
+/// characters are replaced.
+pub(crate) fn quote(text: &str) -> String {
+    let text = text.trim_end();
+    let mut quoted = String::with_capacity(MARK.len() + text.len() + text.len() / 16);
+    quoted.push_str(MARK);
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                quoted.push('\n');
+                quoted.push_str(MARK);
+            }
+            '\t' => quoted.push(char),
+            control if control.is_control() => quoted.push(char::REPLACEMENT_CHARACTER),
+            other => quoted.push(other),
+        }
+    }
+    quoted
+}
+
+/// A text on one line and without characters that steer a terminal or the order of reading.
+pub(crate) fn one_line(text: &str) -> String {
+    let blank = |char: char| {
+        char.is_control()
+            || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}')
+    };
+    let plain: String = text.chars().map(|char| if blank(char) { ' ' } else { char }).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,63 @@
+//! How a model's window is shared out: room for the reply, the size from which earlier messages are summarised, and what a
+//! summary leaves.
+
+/// Of the window, what is kept free for the reply: this share of it, but not more than so many tokens.
+const REPLY_PART: u64 = 8;
+const REPLY_TOKENS_MAX: u64 = 8192;
+/// Of the rest, the percentage from which on earlier messages are summarised.
+const FULL_PERCENT: u64 = 80;
+/// Of the window, the percentage that the last messages keep when the others are summarised; the same again is the most
+/// that one message is shown with.
+const KEPT_PERCENT: u64 = 30;
+/// The same when that was not enough.
+const KEPT_PERCENT_HARD: u64 = 10;
+/// Of the window, the percentage for the text of a summary; the same again is for what is added to it from the store.
+const SUMMARY_PERCENT: u64 = 10;
+const SUMMARY_TOKENS_MAX: u64 = 4000;
+/// After a request that the provider found too large, the window is taken for this percentage of it.
+const OVERFLOW_PERCENT: u64 = 75;
+
+/// How hard a context is pressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Press {
+    /// As usual.
+    #[default]
+    Usual,
+    /// The usual was not enough.
+    Hard,
+}
+
+/// A window of so many tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window(pub(super) u64);
+
+impl Window {
+    /// The most that a request may have.
+    pub(super) fn usable(self) -> u64 {
+        self.0.saturating_sub((self.0 / REPLY_PART).min(REPLY_TOKENS_MAX))
+    }
+
+    /// A request with more than this makes earlier messages be summarised.
+    pub(super) fn full(self) -> u64 {
+        self.usable() * FULL_PERCENT / 100
+    }
+
+    /// What the last messages may keep, and what one message is shown with at most.
+    pub(super) fn kept(self, press: Press) -> u64 {
+        let percent = match press {
+            Press::Usual => KEPT_PERCENT,
+            Press::Hard => KEPT_PERCENT_HARD,
+        };
+        self.0 * percent / 100
+    }
+
+    /// What the text of a summary may have.
+    pub(super) fn summary(self) -> u64 {
+        (self.0 * SUMMARY_PERCENT / 100).min(SUMMARY_TOKENS_MAX)
+    }
+
+    /// The window as it must be after a request of so many tokens did not fit.
+    pub(super) fn overflowed(self, tokens: u64) -> Window {
+        Window(self.0.min(tokens) * OVERFLOW_PERCENT / 100)
+    }
+}

@@ -1,0 +1,115 @@
+//! What is said to an agent while it works: read once, at the next boundary, or left for the store to call missed.
+
+use crate::fakes::{Bench, FakeModel, FakeTool, Say, call};
+use legwork_agent::models::ModelRequest;
+use legwork_agent::tools::{Effect, ToolOutput};
+use legwork_core::ids::RequestId;
+use legwork_core::message::Author;
+use legwork_core::outcome::{Ending, Limit};
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+
+/// A bench whose parts can say something to its own run.
+fn bench_of(make: impl FnOnce(Arc<OnceLock<Bench>>) -> Bench) -> Arc<OnceLock<Bench>> {
+    let bench = Arc::new(OnceLock::new());
+    let made = make(Arc::clone(&bench));
+    assert!(bench.set(made).is_ok());
+    bench
+}
+
+fn said_in(request: &ModelRequest, text: &str) -> usize {
+    request.messages.iter().filter(|message| message.plain_text().contains(text)).count()
+}
+
+#[tokio::test]
+async fn ctrl_08_what_was_said_comes_as_one_message_after_the_results_and_costs_no_commit() {
+    let bench = bench_of(|bench| {
+        let look = FakeTool::new("look", Effect::ReadOnly, move |_| {
+            let line = &bench.get().expect("the bench is set").line;
+            line.steer(1, "use the red one");
+            line.steer(2, "and be quick");
+            Box::pin(async { ToolOutput::ok("seen") })
+        });
+        let script = [Say::Calls("", vec![call("a", "look", json!({}))]), Say::Text("red")];
+        Bench::new(FakeModel::new(script), vec![look])
+    });
+    let bench = bench.get().expect("the bench is set");
+    let report = bench.run().await;
+    assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("red")));
+    let request = bench.model.requests().remove(1);
+    let authors: Vec<Author> = request.messages.iter().map(|message| message.author).collect();
+    assert_eq!(authors, [Author::System, Author::User, Author::Assistant, Author::Tool, Author::User]);
+    let told = request.messages[4].plain_text();
+    assert!(told.starts_with("[legwork: ") && told.ends_with("]\n\nuse the red one\nand be quick"), "{told}");
+    let journal = bench.steps.journal();
+    assert_eq!(journal.len(), 4, "{journal:?}");
+    let (one, two) = (RequestId::from_bits(1), RequestId::from_bits(2));
+    assert!(journal[2].starts_with(&format!("2=a:seen, 3 steer {one}+{two}, 3=[legwork: ")), "{journal:?}");
+    assert!(journal[2].ends_with(", 4 model"), "{journal:?}");
+    assert_eq!(bench.steps.seen(), [(one, 3), (two, 3)]);
+    assert!(bench.line.words().contains(&"was told: use the red one\nand be quick".to_owned()));
+}
+
+#[tokio::test]
+async fn k38_what_was_said_before_the_first_call_is_in_the_first_request() {
+    let bench = Bench::new(FakeModel::new([Say::Text("red")]), vec![]);
+    bench.line.steer(1, "use the red one");
+    bench.run().await;
+    assert_eq!(said_in(&bench.model.requests()[0], "use the red one"), 1);
+    assert_eq!(bench.steps.commits(), 2);
+}
+
+fn told_while_answering(steps_max: u32) -> Arc<OnceLock<Bench>> {
+    bench_of(|bench| {
+        let said = OnceLock::new();
+        let model = FakeModel::heard([Say::Text("blue"), Say::Text("red")], move || {
+            let line = &bench.get().expect("the bench is set").line;
+            said.get_or_init(|| line.steer(1, "use the red one"));
+        });
+        Bench { steps_max, ..Bench::new(model, vec![]) }
+    })
+}
+
+#[tokio::test]
+async fn ctrl_10_what_was_said_during_the_last_call_is_taken_in_and_answered() {
+    let bench = told_while_answering(50);
+    let bench = bench.get().expect("the bench is set");
+    let report = bench.run().await;
+    assert_eq!((report.answer.as_deref(), report.model_calls), (Some("red"), 2));
+    let request = bench.model.requests().remove(1);
+    assert_eq!(said_in(&request, "use the red one"), 1);
+    assert_eq!(request.messages[2].plain_text(), "blue");
+    let journal = bench.steps.journal();
+    assert!(journal[1].starts_with("1=blue, 2 steer") && journal[1].ends_with(", 3 model"), "{journal:?}");
+}
+
+#[tokio::test]
+async fn ctrl_10_what_cannot_be_read_any_more_is_left_to_be_called_missed() {
+    let bench = told_while_answering(1);
+    let bench = bench.get().expect("the bench is set");
+    let report = bench.run().await;
+    assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("blue")));
+    assert_eq!((bench.line.unheard(), bench.steps.seen()), (1, vec![]));
+}
+
+#[tokio::test]
+async fn ctrl_08_what_was_said_before_a_stop_or_a_limit_is_not_called_read() {
+    for limit in [false, true] {
+        let bench = bench_of(|bench| {
+            let look = FakeTool::new("look", Effect::ReadOnly, move |_| {
+                let line = &bench.get().expect("the bench is set").line;
+                line.steer(1, "use the red one");
+                if !limit {
+                    line.stop();
+                }
+                Box::pin(async { ToolOutput::ok("seen") })
+            });
+            let script = [Say::Calls("", vec![call("a", "look", json!({}))])];
+            Bench { steps_max: if limit { 1 } else { 50 }, ..Bench::new(FakeModel::new(script), vec![look]) }
+        });
+        let bench = bench.get().expect("the bench is set");
+        let report = bench.run().await;
+        let ending = if limit { Ending::CutShort(Limit::Steps) } else { Ending::Interrupted };
+        assert_eq!((report.ending, bench.line.unheard(), bench.steps.seen()), (ending, 1, vec![]));
+    }
+}

@@ -95,6 +95,7 @@ pub struct Agent {
 
 /// How a run begins.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one of them in a run, and it is taken apart at once")]
 pub enum Start {
     /// A child's first attempt: the messages of the context are fixed in the journal as its opening.
     Fresh,

@@ -269,3 +269,16 @@ fn system_text_comes_first_or_in_the_users_role() {
     assert_eq!(roles, ["system", "user"]);
     assert_eq!(sent[1]["content"][1]["text"], "remember");
 }
+
+#[test]
+fn k26_a_summary_is_said_in_the_users_role_and_merges_with_what_a_user_says_next() {
+    let summary = Part::Summary(legwork_core::message::Summary { text: "before".into(), from: 3 });
+    let sent = wire(vec![
+        text(Author::System, "be brief"),
+        Message { author: Author::Summary, parts: vec![summary] },
+        text(Author::User, "go on"),
+    ]);
+    let said = |text: &str| json!({"type": "text", "text": text});
+    assert_eq!(sent[1], json!({"role": "user", "content": [said("before"), said("go on")]}));
+    assert_eq!(sent.as_array().map(Vec::len), Some(2));
+}

@@ -3,7 +3,8 @@
 use crate::asking::{model as remote, options};
 use crate::fakes::{Bench, FakeDelegator, FakeLine, FakeTool, allowance, rights, route};
 use legwork_agent::models::Model;
-use legwork_agent::tools::Toolbox;
+use legwork_agent::process::Shells;
+use legwork_agent::tools::{Commands, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Lineage, NewBatch, Reach, Route, Setting, Task};
@@ -66,11 +67,13 @@ async fn assignment(delegator: &FakeDelegator) -> Assignment {
 
 fn worker(store: &Arc<MemoryStore>, server: &ScriptedServer, look: &Arc<FakeTool>) -> LocalWorker {
     let model = Arc::new(remote(options(&server.base_url()))) as Arc<dyn Model>;
+    let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
     LocalWorker::new(WorkerParts {
         store: Arc::clone(store) as Arc<dyn Steps>,
         facts: Arc::clone(store) as Arc<dyn Facts>,
         models: Arc::new(move |_: &Route| Ok(Arc::clone(&model))),
         toolbox: Arc::new(Toolbox::new(vec![look.clone()])),
+        background: Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>).background,
         limits: TurnLimits::default(),
         depth_max: 1,
         spill: "/nowhere".into(),

@@ -32,8 +32,10 @@ impl Turn<'_> {
     /// What is done so that the next request fits, with what was said meanwhile.
     pub(super) fn fitting(&mut self, said: Option<Said>) -> Next {
         let window = self.window();
-        let tokens = self.tokens();
-        if tokens <= window.full() {
+        if self.context.press == Press::Whole && self.tokens() > window.usable() {
+            self.context.press = Press::Shared;
+        }
+        if self.tokens() <= window.full() {
             return self.ask_next(said);
         }
         let place = self.place(self.context.press).or_else(|| self.place(Press::Hard));
@@ -41,7 +43,7 @@ impl Turn<'_> {
             self.ahead = Ahead::Compact;
             return Next::Compact(said);
         }
-        if tokens > window.usable() {
+        if self.tokens() > window.usable() {
             self.context.press = Press::Hard;
         }
         if self.tokens() <= window.usable() {
@@ -204,7 +206,10 @@ impl Turn<'_> {
 
     /// The most bytes that one message is shown with.
     fn shown_max(&self) -> usize {
-        bytes(self.window().kept(self.context.press))
+        match self.context.press {
+            Press::Whole => usize::MAX,
+            press @ (Press::Shared | Press::Hard) => bytes(self.window().kept(press)),
+        }
     }
 
     fn window(&self) -> Window {

@@ -7,7 +7,7 @@ const REPLY_TOKENS_MAX: u64 = 8192;
 /// Of the rest, the percentage from which on earlier messages are summarised.
 const FULL_PERCENT: u64 = 80;
 /// Of the window, the percentage that the last messages keep when the others are summarised; the same again is the most
-/// that one message is shown with.
+/// that one message is shown with, once one is larger than the window.
 const KEPT_PERCENT: u64 = 30;
 /// The same when that was not enough.
 const KEPT_PERCENT_HARD: u64 = 10;
@@ -20,10 +20,12 @@ const OVERFLOW_PERCENT: u64 = 75;
 /// How hard a context is pressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Press {
-    /// As usual.
+    /// Every message is shown whole.
     #[default]
-    Usual,
-    /// The usual was not enough.
+    Whole,
+    /// No message is shown with more than its share.
+    Shared,
+    /// That was not enough.
     Hard,
 }
 
@@ -42,10 +44,10 @@ impl Window {
         self.usable() * FULL_PERCENT / 100
     }
 
-    /// What the last messages may keep, and what one message is shown with at most.
+    /// What the last messages may keep, and what one message is shown with at most unless it is shown whole.
     pub(super) fn kept(self, press: Press) -> u64 {
         let percent = match press {
-            Press::Usual => KEPT_PERCENT,
+            Press::Whole | Press::Shared => KEPT_PERCENT,
             Press::Hard => KEPT_PERCENT_HARD,
         };
         self.0 * percent / 100

@@ -42,7 +42,7 @@ impl Models {
         }));
         let found = find_local_server(&places_to_look(settings)?, &http).await;
         let main = match found {
-            Some(server) => of_server(invocation, server)?,
+            Some(server) => of_server(invocation, settings, server)?,
             None => invocation.model(settings, embedded::AVAILABLE)?,
         };
         let children = main.for_children(settings, &invocation.environment)?;
@@ -68,7 +68,11 @@ impl ModelSource for Models {
 }
 
 /// The model of a server that was found. Nobody asked for it by name, so it is told.
-fn of_server(invocation: &Invocation, server: LocalServer) -> Result<ModelChoice, CliError> {
+fn of_server(
+    invocation: &Invocation,
+    settings: &Settings,
+    server: LocalServer,
+) -> Result<ModelChoice, CliError> {
     let LocalServer { protocol, base_url, model } = server;
     let provider = match protocol {
         Protocol::Ollama => Provider::Ollama,
@@ -79,7 +83,8 @@ fn of_server(invocation: &Invocation, server: LocalServer) -> Result<ModelChoice
     let at = Endpoint::parse(&base_url).map_err(|error| {
         CliError::new(Kind::Internal, format!("BUG: a server was found at an address that is none: {error}"))
     })?;
-    let choice = ModelChoice::found(provider, model, at);
+    let window = settings.model.window_tokens.map(|tokens| tokens as u64);
+    let choice = ModelChoice { window, ..ModelChoice::found(provider, model, at) };
     if !invocation.common.quiet {
         stderr::tell(&format!("no model is configured: {} is used, found at {base_url}", choice.reference()));
     }
@@ -126,7 +131,7 @@ fn remote(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, Cli
         base_url: endpoint.as_str().to_owned(),
         key: ApiKey::new(choice.key.expose()),
         model: choice.name.clone(),
-        window: None,
+        window: choice.window,
         limits: CallLimits::default(),
     };
     match RemoteModel::new(options, http) {

@@ -88,6 +88,9 @@ const fn between(min: u64, max: u64) -> Bounds {
 /// No wait is longer: a year in seconds.
 const YEAR: u64 = 366 * 24 * 60 * 60;
 
+/// With less no conversation has room for its system text, its tools and an answer.
+const WINDOW_TOKENS_MIN: u64 = 4096;
+
 /// Every key, in the order in which they are shown.
 pub static KEYS: &[Key] = &[
     key(
@@ -122,6 +125,16 @@ pub static KEYS: &[Key] = &[
         Field::List { slot: |s| &mut s.model.local_servers },
         "Addresses of this machine where a server is looked for when no model is configured; unset: where Ollama and \
          llama-server usually are; an empty list: nowhere.",
+    ),
+    key(
+        "model.window_tokens",
+        Field::Limit {
+            slot: |s| &mut s.model.window_tokens,
+            default: 0,
+            bounds: or_zero(WINDOW_TOKENS_MIN, "what is known of the model"),
+        },
+        "Tokens that fit into one request and its reply together. Earlier messages are summarised before a request is larger; \
+         of a model of which nothing is known 128000 are assumed.",
     ),
     key(
         "delegation.model",

@@ -109,6 +109,8 @@ pub struct ModelSettings {
     pub api_key_env: String,
     /// None: the usual places; an empty list: nowhere.
     pub local_servers: Option<Vec<String>>,
+    /// Tokens of the model's window. None: what is known of it.
+    pub window_tokens: Option<usize>,
 }
 
 /// The section `[delegation]`.

@@ -28,7 +28,7 @@ impl ModelChoice {
             }
             let mut choice = self.clone();
             if !wanted.model.is_empty() {
-                choice.name.clone_from(&wanted.model);
+                choice.rename(&wanted.model);
             }
             choice.api_mode = wanted.api_mode.unwrap_or(self.api_mode);
             return Ok(choice);
@@ -47,6 +47,7 @@ impl ModelChoice {
             key: Secret::default(),
             key_source: None,
             withheld: Vec::new(),
+            window: None,
         };
         if !provider.has_address() {
             return Ok(choice);
@@ -66,6 +67,14 @@ impl ModelChoice {
         choice.api_mode = wanted.api_mode.unwrap_or_else(|| provider.usual_mode(&endpoint));
         choice.base_url = Some(endpoint);
         Ok(choice)
+    }
+
+    /// What is configured of a model's window is not true of another model.
+    fn rename(&mut self, name: &str) {
+        if self.name != name {
+            name.clone_into(&mut self.name);
+            self.window = None;
+        }
     }
 
     /// With an address and no provider it is any server that speaks the usual protocol.

@@ -38,6 +38,8 @@ pub struct ModelChoice {
     pub key_source: Option<String>,
     /// Keys that were found but belong to another address, by the names of their sources. For explanations.
     pub withheld: Vec<String>,
+    /// Tokens of its window, if they are configured.
+    pub window: Option<u64>,
 }
 
 impl ModelChoice {
@@ -65,6 +67,7 @@ impl ModelChoice {
             key: Secret::default(),
             key_source: None,
             withheld: Vec::new(),
+            window: settings.model.window_tokens.map(|tokens| tokens as u64),
         };
         if reference.provider.has_address() {
             let bundles = Bundle::all(settings, environment)?;
@@ -87,6 +90,7 @@ impl ModelChoice {
             key: Secret::default(),
             key_source: None,
             withheld: Vec::new(),
+            window: None,
         }
     }
 

@@ -349,6 +349,8 @@ pub enum Filter {
     Recent(usize),
     /// Open ones of one session.
     OpenOf(SessionId),
+    /// All of one session, settled or not.
+    Of(SessionId),
 }
 
 /// What an id means.

@@ -33,6 +33,11 @@ pub(crate) fn many(connection: &Connection, filter: &Filter) -> Result<Vec<Deleg
             "SELECT no FROM delegations WHERE settled_at IS NULL AND session = ?1 ORDER BY no DESC",
             (session.as_str(),),
         ),
+        Filter::Of(session) => numbers(
+            connection,
+            "SELECT no FROM delegations WHERE session = ?1 ORDER BY no DESC",
+            (session.as_str(),),
+        ),
     };
     numbers?.into_iter().map(|no| record(connection, no)).collect()
 }

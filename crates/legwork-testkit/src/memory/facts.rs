@@ -45,6 +45,10 @@ impl Facts for MemoryStore {
                     };
                     newest_first.filter(is_wanted).cloned().collect()
                 }
+                Filter::Of(session) => newest_first
+                    .filter(|record| record.accepted.lineage.session == session)
+                    .cloned()
+                    .collect(),
             })
         })
     }

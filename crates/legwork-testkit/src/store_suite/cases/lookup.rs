@@ -79,6 +79,8 @@ pub async fn delegations_are_listed_newest_first(place: &dyn Place) {
     assert_eq!(ids(store.delegations(Filter::Recent(usize::MAX)).await), expected(&[2, 1, 3]));
     assert_eq!(ids(store.delegations(Filter::OpenOf(sample::session_id(3))).await), expected(&[3]));
     assert_eq!(ids(store.delegations(Filter::OpenOf(sample::session_id(1))).await), expected(&[]));
+    assert_eq!(ids(store.delegations(Filter::Of(sample::session_id(1))).await), expected(&[1]));
+    assert_eq!(ids(store.delegations(Filter::Of(sample::session_id(9))).await), expected(&[]));
     assert_eq!(store.delegation(&DelegationId::from_bits(9)).await, Ok(None));
 }
 

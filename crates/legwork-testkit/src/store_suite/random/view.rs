@@ -19,6 +19,7 @@ pub(super) async fn compare_everything(pair: &Pair) {
         pair.both(&id, |store| store.undelivered(&id)).await;
         pair.both(&id, |store| store.steps(&Actor::Session(id.clone()))).await;
         pair.both(&id, |store| store.delegations(Filter::OpenOf(id.clone()))).await;
+        pair.both(&id, |store| store.delegations(Filter::Of(id.clone()))).await;
     }
     for n in 1..=OWNERS {
         let id = sample::owner_id(n);

@@ -18,4 +18,5 @@ mod wiring;
 
 pub use handle::{Engine, Handle, StartError};
 pub use options::{AtCapacity, Options, OptionsError, Patience};
+pub use steering::{STEER_BYTES_MAX, STEERS_WAITING_MAX};
 pub use wiring::{Clock, Wiring};

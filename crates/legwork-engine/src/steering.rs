@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use tokio::sync::watch;
 
 /// The longest text that is said at once, in bytes.
-pub(crate) const STEER_BYTES_MAX: usize = 64 * 1024;
+pub const STEER_BYTES_MAX: usize = 64 * 1024;
 /// Texts that may wait for one child.
-pub(crate) const STEERS_WAITING_MAX: usize = 256;
+pub const STEERS_WAITING_MAX: usize = 256;
 
 /// What was said to one child and not taken yet. Clones share it.
 #[derive(Clone, Default)]

@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::config::ConfigArgs;
+use crate::commands::sessions::SessionsArgs;
 use crate::failure::{self, CliError, Detail, Exit, Form, Kind};
 use crate::settings::Environment;
 
@@ -119,14 +120,22 @@ pub enum Command {
     Delegate(DelegateArgs),
     /// List running delegations, units and children
     Ps(PsArgs),
-    /// Show one delegation, unit or child, and where its result is
+    /// Show one delegation, unit, child or session, and where its result is
     Show(ShowArgs),
     /// Print the stored results again
     Results(ResultsArgs),
+    /// Give an undelivered result up
+    Dismiss(DismissArgs),
     /// Print the live transcript of a child, or of all children of a delegation
     Tail(TailArgs),
+    /// Tell a running child something; it reads it at its next step
+    Steer(SteerArgs),
     /// Stop work, with everything below it
     Stop(StopArgs),
+    /// Keep new children from starting, or let them start again
+    Pause(PauseArgs),
+    /// List, show, export, copy and delete stored conversations
+    Sessions(SessionsArgs),
     /// Check configuration, model, store and what is stuck
     Doctor(DoctorArgs),
     /// Show and check the configuration
@@ -170,7 +179,7 @@ pub struct PsArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// A delegation, unit or child, or the beginning of its id
+    /// A delegation, unit, child or session, or the beginning of its id; a session's name will do
     pub id: String,
 }
 
@@ -191,13 +200,50 @@ pub struct TailArgs {
     pub follow: bool,
 }
 
+/// Arguments of `dismiss`.
+#[derive(Debug, Args)]
+pub struct DismissArgs {
+    /// A delegation or unit, or the beginning of its id
+    pub id: String,
+    /// Why, for the ledger
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub reason: Option<String>,
+}
+
+/// Arguments of `steer`.
+#[derive(Debug, Args)]
+pub struct SteerArgs {
+    /// A child, or the beginning of its id; a delegation or unit in which only one child is at work will do
+    pub id: String,
+    /// What it is told; `-` reads it from stdin
+    #[arg(allow_hyphen_values = true)]
+    pub text: String,
+}
+
+/// Arguments of `pause`.
+#[derive(Debug, Args)]
+pub struct PauseArgs {
+    /// Without it, says whether there is a pause
+    #[arg(value_enum, hide_possible_values = true, value_name = "on|off")]
+    pub switch: Option<PauseSwitch>,
+}
+
+/// Which way a pause is switched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PauseSwitch {
+    /// No new children start.
+    On,
+    /// They start again.
+    Off,
+}
+
 /// Arguments of `stop`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("scope").required(true).args(["id", "session", "all"]))]
 pub struct StopArgs {
     /// Delegations, units or children, or the beginnings of their ids
     pub id: Vec<String>,
-    /// Everything that a session started
+    /// Everything that a session started, by its id or name
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// Everything in this state folder

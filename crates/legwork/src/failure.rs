@@ -20,7 +20,8 @@ pub enum Exit {
     Incomplete,
     /// Wrong usage, arguments, configuration, provider or tasks file.
     Usage,
-    /// Nothing could be started: no model, or a state folder that cannot be used.
+    /// Nothing could be started: no model, a pause, a session that is open elsewhere, or a state folder that cannot be
+    /// used.
     NotStarted,
     /// What was named does not exist.
     NotFound,
@@ -70,8 +71,14 @@ pub enum Kind {
     NoKey,
     /// The state folder or its database cannot be used.
     State,
+    /// The session is open in another process.
+    OpenElsewhere,
+    /// Somebody paused: no new subagents may start.
+    Paused,
     /// What was named does not exist.
     NotFound,
+    /// What was named is in a state in which this cannot be done to it.
+    Refused,
     /// The answer could not be written.
     Output,
     /// A failure that none of the other kinds describes.
@@ -90,7 +97,10 @@ impl Kind {
             Kind::NoModel => "no_model",
             Kind::NoKey => "no_key",
             Kind::State => "state",
+            Kind::OpenElsewhere => "open_elsewhere",
+            Kind::Paused => "paused",
             Kind::NotFound => "not_found",
+            Kind::Refused => "refused",
             Kind::Output => "output",
             Kind::Internal => "internal",
         }
@@ -102,9 +112,11 @@ impl Kind {
             Kind::Usage | Kind::Configuration | Kind::Input | Kind::NotBuilt | Kind::UnknownProvider => {
                 Exit::Usage
             }
-            Kind::NoModel | Kind::NoKey | Kind::State => Exit::NotStarted,
+            Kind::NoModel | Kind::NoKey | Kind::State | Kind::OpenElsewhere | Kind::Paused => {
+                Exit::NotStarted
+            }
             Kind::NotFound => Exit::NotFound,
-            Kind::Output | Kind::Internal => Exit::Incomplete,
+            Kind::Refused | Kind::Output | Kind::Internal => Exit::Incomplete,
         }
     }
 }

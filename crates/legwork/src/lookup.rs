@@ -1,14 +1,19 @@
-//! What an id on the command line means. An exact id beats a prefix, and a prefix must name one thing.
+//! What an id or a name on the command line means. An exact id beats an exact name, that beats the beginning of either,
+//! and a beginning must be that of one thing only.
 
 use legwork_core::ids::{DelegationId, SessionId};
-use legwork_core::ports::{Facts, Found};
+use legwork_core::ports::{Conversations, Facts, Found, SessionRecord};
 use legwork_core::record::DelegationRecord;
+use legwork_sqlite::SqliteStore;
 
 use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
 use crate::wording;
 
 /// How much of what was typed a message repeats.
 const TYPED_WIDTH: usize = 80;
+/// How many of several meanings a message lists.
+const LISTED_MAX: usize = 8;
 
 /// One thing that an id names.
 #[derive(Debug)]
@@ -32,7 +37,7 @@ impl Target {
         match self {
             Target::Session(_) => Err(CliError::new(
                 Kind::NotFound,
-                format!("{typed} is a session, not a delegation, unit or child"),
+                format!("{} is a session, not a delegation, unit or child", shortened(typed)),
             )
             .with_hint("`legwork ps --all` lists the ids of delegations and children")),
             target => Ok(target),
@@ -43,9 +48,13 @@ impl Target {
 /// Finds what `typed` names.
 ///
 /// # Errors
-/// Nothing has such an id, or several things have it as the beginning of theirs.
-pub async fn find(store: &dyn Facts, typed: &str) -> Result<Target, CliError> {
+/// Nothing has such an id or name, or several things have it as the beginning of theirs.
+pub async fn find(invocation: &Invocation, store: &SqliteStore, typed: &str) -> Result<Target, CliError> {
     let mut found = store.find(typed).await?;
+    if !found.iter().any(|found| id_of(found) == typed) {
+        let folder = invocation.paths.folder_text();
+        found = with_names(found, store.sessions(None).await?, typed, &folder);
+    }
     match (found.pop(), found.is_empty()) {
         (None, _) => Err(unknown(typed)),
         (Some(one), true) => load(store, one, typed).await,
@@ -56,22 +65,70 @@ pub async fn find(store: &dyn Facts, typed: &str) -> Result<Target, CliError> {
     }
 }
 
+/// Finds the session that `typed` names.
+///
+/// # Errors
+/// As [`find`], and when it names something else.
+pub async fn session(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    typed: &str,
+) -> Result<SessionRecord, CliError> {
+    let hint = "`legwork sessions --all` lists the sessions there are";
+    let found = match find(invocation, store, typed).await {
+        Err(error) if error.kind() == Kind::NotFound => Err(error.with_hint(hint)),
+        found => found,
+    };
+    match found? {
+        Target::Session(id) => store.session(&id).await?.ok_or_else(|| unknown(typed).with_hint(hint)),
+        Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => {
+            let message = format!("{} is not a session", shortened(typed));
+            Err(CliError::new(Kind::NotFound, message).with_hint(hint))
+        }
+    }
+}
+
 /// The failure when there is nothing of that name.
 pub fn unknown(typed: &str) -> CliError {
-    let typed = wording::one_line(typed, TYPED_WIDTH);
-    CliError::new(Kind::NotFound, format!("nothing in this state folder has the id {typed}"))
+    let message = format!("nothing in this state folder has the id {}", shortened(typed));
+    CliError::new(Kind::NotFound, message)
         .with_hint("`legwork ps --all` lists what there is; --state-dir names another folder")
 }
 
+/// What was typed, on one line of bounded length.
+pub fn shortened(typed: &str) -> String {
+    wording::one_line(typed, TYPED_WIDTH)
+}
+
+/// The sessions whose name is `typed`, or else those whose name begins so beside the ids that do. Those of `folder` come
+/// before those of others, since a name belongs to its folder.
+fn with_names(mut found: Vec<Found>, sessions: Vec<SessionRecord>, typed: &str, folder: &str) -> Vec<Found> {
+    let named = |is_it: &dyn Fn(&str) -> bool| {
+        let those = sessions.iter().filter(|known| known.session.name.as_deref().is_some_and(is_it));
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            those.partition(|known: &&SessionRecord| known.session.folder == folder);
+        let nearest = if here.is_empty() { elsewhere } else { here };
+        nearest.into_iter().map(|known| Found::Session(known.session.id.clone())).collect::<Vec<_>>()
+    };
+    let exact = named(&|name| name == typed);
+    if !exact.is_empty() {
+        return exact;
+    }
+    if !typed.is_empty() {
+        let begun = named(&|name| name.starts_with(typed));
+        found.extend(begun.into_iter().filter(|known| !found.contains(known)).collect::<Vec<_>>());
+    }
+    found
+}
+
 fn ambiguous(typed: &str, found: &[Found]) -> CliError {
-    let typed = wording::one_line(typed, TYPED_WIDTH);
     let mut ids: Vec<&str> = found.iter().map(id_of).collect();
     ids.sort_unstable();
-    let more = ids.len().saturating_sub(8);
-    ids.truncate(8);
+    let more = ids.len().saturating_sub(LISTED_MAX);
+    ids.truncate(LISTED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    CliError::new(Kind::Usage, format!("{typed} is the beginning of several ids: {}{more}", ids.join(", ")))
-        .with_hint("type more of the id")
+    let message = format!("{} may mean several ids: {}{more}", shortened(typed), ids.join(", "));
+    CliError::new(Kind::Usage, message).with_hint("type more of the id")
 }
 
 fn id_of(found: &Found) -> &str {
@@ -83,7 +140,7 @@ fn id_of(found: &Found) -> &str {
     }
 }
 
-async fn load(store: &dyn Facts, found: Found, typed: &str) -> Result<Target, CliError> {
+async fn load(store: &SqliteStore, found: Found, typed: &str) -> Result<Target, CliError> {
     match found {
         Found::Session(id) => Ok(Target::Session(id)),
         Found::Delegation(id) => Ok(Target::Delegation(record(store, &id, typed).await?)),
@@ -101,7 +158,7 @@ async fn load(store: &dyn Facts, found: Found, typed: &str) -> Result<Target, Cl
 }
 
 async fn record(
-    store: &dyn Facts,
+    store: &SqliteStore,
     id: &DelegationId,
     typed: &str,
 ) -> Result<Box<DelegationRecord>, CliError> {

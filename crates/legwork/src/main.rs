@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod embedded;
 mod failure;
+mod input;
 mod invocation;
 mod logging;
 mod lookup;
@@ -15,6 +16,7 @@ mod owner;
 mod paths;
 mod progress;
 mod retention;
+mod session_choice;
 mod settings;
 mod signals;
 mod state;
@@ -22,6 +24,7 @@ mod stderr;
 mod stdout;
 mod tasks_file;
 mod unambiguous;
+mod whereabouts;
 mod wire;
 mod wording;
 
@@ -78,8 +81,12 @@ async fn carry_out(invocation: &Invocation, command: Command) -> Result<Exit, Cl
         Command::Ps(args) => commands::ps::run(invocation, &args).await,
         Command::Show(args) => commands::show::run(invocation, &args).await,
         Command::Results(args) => commands::results::run(invocation, &args).await,
+        Command::Dismiss(args) => commands::dismiss::run(invocation, &args).await,
         Command::Tail(args) => commands::tail::run(invocation, &args).await,
+        Command::Steer(args) => commands::steer::run(invocation, &args).await,
         Command::Stop(args) => commands::stop::run(invocation, &args).await,
+        Command::Pause(args) => commands::pause::run(invocation, &args).await,
+        Command::Sessions(args) => commands::sessions::run(invocation, &args).await,
         Command::Doctor(args) => commands::doctor::run(invocation, &args).await,
         Command::Config(args) => commands::config::run(invocation, &args),
         Command::Completions(args) => commands::completions::run(invocation, &args),
@@ -97,8 +104,12 @@ fn runtime(command: &Command) -> Result<Runtime, CliError> {
         Command::Ps(_)
         | Command::Show(_)
         | Command::Results(_)
+        | Command::Dismiss(_)
         | Command::Tail(_)
+        | Command::Steer(_)
         | Command::Stop(_)
+        | Command::Pause(_)
+        | Command::Sessions(_)
         | Command::Doctor(_)
         | Command::Config(_)
         | Command::Completions(_) => Builder::new_current_thread(),

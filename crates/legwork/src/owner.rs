@@ -48,8 +48,13 @@ impl Owner {
 
     /// Whether `other` is another process that lives, or may.
     pub fn lives_elsewhere(&self, other: &OwnerRecord) -> bool {
-        other.id != self.record.id && SystemProcesses.liveness(&other.process) != Liveness::Dead
+        other.id != self.record.id && !is_dead(other)
     }
+}
+
+/// Whether a process is proved dead. One of which that cannot be told counts as alive.
+pub fn is_dead(other: &OwnerRecord) -> bool {
+    SystemProcesses.liveness(&other.process) == Liveness::Dead
 }
 
 /// Enters this process into the store.

@@ -96,6 +96,11 @@ impl Paths {
         &self.working_folder
     }
 
+    /// The same as it is stored with what belongs to it.
+    pub fn folder_text(&self) -> String {
+        self.working_folder.display().to_string()
+    }
+
     /// The user's configuration file.
     pub fn user_config(&self) -> &UserFile {
         &self.user_config

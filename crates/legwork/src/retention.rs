@@ -29,6 +29,22 @@ pub async fn enforce(store: &dyn Facts, state: &StateFolder, age: Duration) -> R
     Ok(())
 }
 
+/// Removes the files of what was deleted: those named by one of `ids`, as far as the store knows it no more.
+///
+/// # Errors
+/// When the store fails. What cannot be removed is logged and left.
+pub async fn forget(store: &dyn Facts, state: &StateFolder, ids: &[String]) -> Result<(), StoreError> {
+    let now = SystemTime::now();
+    for folder in [state.live(), state.spill()] {
+        for (id, path) in old_entries(&folder, now) {
+            if ids.contains(&id) && store.find(&id).await?.is_empty() {
+                remove(&path);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What in `folder` is named by an id of ours and was not touched since `cutoff`.
 fn old_entries(folder: &Path, cutoff: SystemTime) -> Vec<(String, PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };

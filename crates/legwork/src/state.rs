@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use legwork_core::ports::StoreError;
+use legwork_core::ports::{Facts, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
 
 use crate::failure::{CliError, Kind};
@@ -21,6 +21,27 @@ impl From<StoreError> for CliError {
 pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteStore>>, CliError> {
     let path = invocation.paths.state()?.database();
     Ok(SqliteStore::open_existing(&path)?.map(Arc::new))
+}
+
+/// Opens the database to change something in it. `None` when there is none yet; nothing is created then.
+///
+/// # Errors
+/// When it cannot be used.
+pub async fn open_to_change(invocation: &Invocation) -> Result<Option<Arc<SqliteStore>>, CliError> {
+    match open_to_look(invocation).await? {
+        Some(_) => open_to_work(invocation).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether new children may not start in any process of this state folder (KILL-1).
+///
+/// # Errors
+/// When the database cannot be used.
+pub async fn is_paused(store: &SqliteStore) -> Result<bool, CliError> {
+    /// After every request that there may be.
+    const NO_REQUESTS: u64 = u64::MAX;
+    Ok(store.news(NO_REQUESTS).await?.paused)
 }
 
 /// Opens the database to work with it, and creates what is missing.

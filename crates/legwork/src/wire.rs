@@ -224,7 +224,7 @@ pub fn limits(settings: &DelegationSettings) -> TurnLimits {
 
 fn setting(invocation: &Invocation, settings: &Settings, (models, tools): (&Models, &Tools)) -> Setting {
     Setting {
-        folder: invocation.paths.working_folder().display().to_string(),
+        folder: invocation.paths.folder_text(),
         route: models.children.clone(),
         rights: Rights { tools: tools.toolbox.names().map(str::to_owned).collect() },
         allowance: Allowance { steps_max: steps_max(&settings.delegation) },

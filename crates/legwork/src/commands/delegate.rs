@@ -8,7 +8,7 @@ use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::delivery::ParkReason;
 use legwork_core::ids::DelegationId;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined, SessionKind};
+use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined, Refusal, SessionKind};
 use legwork_core::steering::Scope;
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::outcomes::Outcomes;
 use crate::progress::{Screen, follow};
 use crate::signals::{Asked, Signals};
 use crate::wire::Workplace;
-use crate::{stderr, stdout, tasks_file, wording};
+use crate::{state, stderr, stdout, tasks_file, wording};
 
 /// How long the last lines of progress may take once the results are there.
 const LAST_LINES: Duration = Duration::from_millis(300);
@@ -46,6 +46,10 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
     let settings = invocation.settings()?;
     let tasks = tasks_file::read(args, settings.delegation.goal_max_bytes)?;
     let mut workplace = Workplace::open(invocation, &settings).await?;
+    if state::is_paused(&workplace.store).await? {
+        workplace.close().await;
+        return Err(paused());
+    }
     let mut signals = Signals::listen()?;
     let goals: Vec<String> = tasks.iter().map(|task| task.goal.clone()).collect();
     let mut watch = workplace.handle.watch();
@@ -202,10 +206,22 @@ fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {
     if invocation.common.json { outcomes.to_json().to_string() } else { outcomes.to_text() }
 }
 
+/// The failure when nothing may start. Nothing is stored of what was asked for.
+fn paused() -> CliError {
+    CliError::new(
+        Kind::Paused,
+        "there is a pause: no new subagent starts in this state folder; nothing was started",
+    )
+    .with_hint("`legwork pause off` ends it")
+}
+
 impl From<DispatchError> for CliError {
     fn from(error: DispatchError) -> CliError {
         let kind = match &error {
-            DispatchError::Refused(_) => Kind::Input,
+            DispatchError::Refused(Refusal::Paused) => return paused(),
+            DispatchError::Refused(
+                Refusal::TooDeep { .. } | Refusal::QueueFull { .. } | Refusal::Stopping | Refusal::Empty,
+            ) => Kind::Input,
             DispatchError::Store(_) => Kind::State,
             DispatchError::Closed => Kind::Internal,
         };

@@ -157,6 +157,15 @@ async fn store(invocation: &Invocation) -> Vec<Check> {
         Err(error) => return vec![Check::failed("store", &error)],
     };
     let mut checks = vec![health(&store).await];
+    match state::is_paused(&store).await {
+        Ok(false) => {}
+        Ok(true) => checks.push(Check::warning(
+            "pause",
+            "no new subagent starts in any process of this state folder",
+            "`legwork pause off` lets them start again",
+        )),
+        Err(error) => checks.push(Check::failed("pause", &error)),
+    }
     match stuck(&store).await {
         Ok(found) => checks.extend(found),
         Err(error) => checks.push(Check::failed("work", &error)),

@@ -3,10 +3,14 @@
 pub mod completions;
 pub mod config;
 pub mod delegate;
+pub mod dismiss;
 pub mod doctor;
+pub mod pause;
 pub mod ps;
 pub mod results;
 pub mod run;
+pub mod sessions;
 pub mod show;
+pub mod steer;
 pub mod stop;
 pub mod tail;

@@ -54,21 +54,22 @@ fn show(text: &str, afresh: bool) -> Result<(), CliError> {
 pub struct Listing {
     records: Vec<DelegationRecord>,
     owners: HashMap<OwnerId, Liveness>,
+    paused: bool,
     now: Timestamp,
 }
 
 impl Listing {
     async fn read(invocation: &Invocation, args: &PsArgs) -> Result<Listing, CliError> {
         let filter = if args.all { Filter::Recent(RECENT_MAX) } else { Filter::Open };
-        let records = match state::open_to_look(invocation).await? {
-            Some(store) => store.delegations(filter).await?,
-            None => Vec::new(),
+        let (records, paused) = match state::open_to_look(invocation).await? {
+            Some(store) => (store.delegations(filter).await?, state::is_paused(&store).await?),
+            None => (Vec::new(), false),
         };
         let owners = records.iter().filter(|record| !record.is_settled());
         let owners = owners
             .map(|record| (record.owner.id.clone(), SystemProcesses.liveness(&record.owner.process)))
             .collect();
-        Ok(Listing { records, owners, now: Clock::start().now().wall })
+        Ok(Listing { records, owners, paused, now: Clock::start().now().wall })
     }
 
     fn is_dead(&self, record: &DelegationRecord) -> bool {
@@ -117,7 +118,10 @@ impl Listing {
                 "units": units,
             })
         };
-        json!({"delegations": self.records.iter().map(delegation).collect::<Vec<_>>()})
+        json!({
+            "delegations": self.records.iter().map(delegation).collect::<Vec<_>>(),
+            "paused": self.paused,
+        })
     }
 
     fn unit_json(&self, record: &DelegationRecord, place: usize) -> Value {
@@ -150,10 +154,14 @@ impl Listing {
     }
 
     fn to_text(&self) -> String {
-        if self.records.is_empty() {
-            return "nothing is running".to_owned();
+        let mut lines: Vec<String> = self.records.iter().map(|record| self.delegation_text(record)).collect();
+        if lines.is_empty() {
+            lines.push("nothing is running".to_owned());
         }
-        self.records.iter().map(|record| self.delegation_text(record)).collect::<Vec<_>>().join("\n")
+        if self.paused {
+            lines.push("paused: no new subagent starts; `legwork pause off` ends it".to_owned());
+        }
+        lines.join("\n")
     }
 
     fn delegation_text(&self, record: &DelegationRecord) -> String {

@@ -33,7 +33,7 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         return Err(lookup::unknown(&args.id));
     }
     let store = state::open_to_work(invocation)?;
-    let target = lookup::find(store.as_ref(), &args.id).await?.of_delegation(&args.id)?;
+    let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
     let owner = owner::enter(store.as_ref()).await?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
     let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;

@@ -1,7 +1,6 @@
 //! `legwork run`: one prompt, one answer on stdout. What the agent delegates is joined, and the exit code tells the truth
 //! about all of it.
 
-use std::io::Read;
 use std::time::Duration;
 
 use legwork_agent::session::{RunError, RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
@@ -17,15 +16,23 @@ use tokio::time::Instant;
 
 use crate::args::RunArgs;
 use crate::failure::{CliError, Exit, Kind};
+use crate::input::Wanted;
 use crate::invocation::Invocation;
 use crate::progress::{Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Signals};
 use crate::wire::{self, Workplace};
-use crate::{stderr, stdout, wording};
+use crate::{state, stderr, stdout, wording};
 
 /// Longer than any wait.
 const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
+
+const PROMPT: Wanted<'_> = Wanted {
+    noun: "prompt",
+    bytes_max: usize::MAX,
+    when_empty: "say what is to be done",
+    when_too_long: "put long material into a file and name it in the prompt, or raise delegation.goal_max_bytes",
+};
 
 /// How the wait for the answer ended.
 enum Ended {
@@ -40,9 +47,12 @@ enum Ended {
 /// When the prompt is empty, no model is configured or nothing could be started.
 pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
-    let prompt = prompt(&args.prompt, settings.delegation.goal_max_bytes)?;
+    let prompt = PROMPT.within(settings.delegation.goal_max_bytes).take(&args.prompt)?;
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
+    if !invocation.common.quiet && state::is_paused(&workplace.store).await? {
+        stderr::tell("note: there is a pause, so no subagent starts; `legwork pause off` ends it");
+    }
     let session = workplace.owner.new_session();
     let setup = setup(invocation, &settings, (&workplace, session.clone()), prompt)?;
     let quiet = invocation.common.quiet;
@@ -98,33 +108,6 @@ fn unanswered() -> RunOutcome {
     let error = "stopped, and its end could not be stored in time; `legwork ps --all` shows what is left";
     let report = Report { error: Some(error.to_owned()), ..Report::bare(Ending::Interrupted) };
     RunOutcome { report, delegations: Ok(Vec::new()) }
-}
-
-fn prompt(typed: &str, bytes_max: usize) -> Result<String, CliError> {
-    let prompt = if typed == "-" { from_stdin(bytes_max)? } else { typed.to_owned() };
-    if prompt.trim().is_empty() {
-        return Err(CliError::new(Kind::Input, "the prompt is empty").with_hint("say what is to be done"));
-    }
-    if prompt.len() > bytes_max {
-        let message = format!("the prompt is {} bytes long; the limit is {bytes_max}", prompt.len());
-        return Err(CliError::new(Kind::Input, message).with_hint(
-            "put long material into a file and name it in the prompt, or raise delegation.goal_max_bytes",
-        ));
-    }
-    Ok(prompt)
-}
-
-fn from_stdin(bytes_max: usize) -> Result<String, CliError> {
-    let mut bytes = Vec::new();
-    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
-    read.map_err(|error| {
-        CliError::new(Kind::Input, format!("the prompt cannot be read from stdin: {error}"))
-    })?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        CliError::new(Kind::Input, format!("stdin: byte {at} of the prompt is not UTF-8"))
-    })
 }
 
 fn setup(

@@ -1,8 +1,10 @@
-//! `legwork show ID`: everything that is known of one delegation, unit or child, and where its result is.
+//! `legwork show ID`: everything that is known of one delegation, unit, child or session, and where its result is.
+
+use std::slice;
 
 use legwork_core::completion::entry;
 use legwork_core::delivery::LedgerLine;
-use legwork_core::ids::SessionId;
+use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::message::ToolCall;
 use legwork_core::ports::{Conversations, Facts, Filter, Steps};
 use legwork_core::record::DelegationRecord;
@@ -14,7 +16,11 @@ use crate::args::ShowArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
-use crate::{state, stdout, wording};
+use crate::whereabouts::Whereabouts;
+use crate::{session_choice, state, stdout, wording};
+
+mod lines;
+mod steers;
 
 /// Shows what the id names.
 ///
@@ -22,26 +28,29 @@ use crate::{state, stdout, wording};
 /// When there is no such thing, or the state folder cannot be read.
 pub async fn run(invocation: &Invocation, args: &ShowArgs) -> Result<Exit, CliError> {
     let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
-    let shown = match lookup::find(store.as_ref(), &args.id).await? {
-        Target::Delegation(record) => delegation(&record),
-        Target::Unit(record, place) => unit(&record, place),
+    let shown = match lookup::find(invocation, &store, &args.id).await? {
+        Target::Delegation(record) => delegation(&store, &record).await?,
+        Target::Unit(record, place) => unit(&store, &record, place).await?,
         Target::Child(record, task_index) => child(&store, &record, task_index).await?,
         Target::Session(id) => session(&store, &id).await?,
     };
     if invocation.common.json {
         stdout::print_json(&shown)?;
     } else {
-        stdout::print(&text(&shown))?;
+        stdout::print(&lines::text(&shown))?;
     }
     Ok(Exit::Success)
 }
 
-fn delegation(record: &DelegationRecord) -> Value {
+async fn delegation(store: &SqliteStore, record: &DelegationRecord) -> Result<Value, CliError> {
     let accepted = &record.accepted;
-    let units: Vec<Value> = (0..accepted.units.len()).map(|place| unit_body(record, place)).collect();
+    let mut units = Vec::new();
+    for place in 0..accepted.units.len() {
+        units.push(unit_body(store, record, place).await?);
+    }
     let children: Vec<Value> = (0..record.children.len()).map(|index| child_body(record, index)).collect();
     let ledger: Vec<&LedgerLine> = record.deliveries.iter().flat_map(|delivery| &delivery.ledger).collect();
-    json!({
+    Ok(json!({
         "kind": "delegation",
         "delegation_id": accepted.delegation,
         "session_id": accepted.lineage.session,
@@ -55,15 +64,16 @@ fn delegation(record: &DelegationRecord) -> Value {
         "children": children,
         "outcome": null,
         "steps": [],
-        "steers": [],
+        "steers": steers::of(store, &accepted.children).await?,
         "ledger": ledger,
-    })
+    }))
 }
 
-fn unit(record: &DelegationRecord, place: usize) -> Value {
-    let mut body = unit_body(record, place);
+async fn unit(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
+    let mut body = unit_body(store, record, place).await?;
     let indexes = &record.accepted.units[place].task_indexes;
     let children: Vec<Value> = indexes.iter().map(|&index| child_body(record, index)).collect();
+    let ids: Vec<ChildId> = indexes.iter().map(|&index| record.children[index].id.clone()).collect();
     merge(
         &mut body,
         json!({
@@ -72,27 +82,33 @@ fn unit(record: &DelegationRecord, place: usize) -> Value {
             "children": children,
             "outcome": null,
             "steps": [],
-            "steers": [],
+            "steers": steers::of(store, &ids).await?,
             "ledger": record.deliveries[place].ledger,
         }),
     );
-    body
+    Ok(body)
 }
 
 async fn child(store: &SqliteStore, record: &DelegationRecord, task_index: usize) -> Result<Value, CliError> {
     let mut body = child_body(record, task_index);
     let id = record.children[task_index].id.clone();
+    let steers = steers::of(store, slice::from_ref(&id)).await?;
     let steps = store.steps(&Actor::Child(id)).await?;
     let unit = record.accepted.units.iter().position(|unit| unit.task_indexes.contains(&task_index));
     let ledger = unit.map(|place| record.deliveries[place].ledger.as_slice()).unwrap_or_default();
+    let whereabouts = match unit {
+        Some(place) => Some(sentence(store, record, place).await?),
+        None => None,
+    };
     merge(
         &mut body,
         json!({
             "kind": "child",
             "delegation_id": record.accepted.delegation,
             "context": record.accepted.tasks[task_index].context,
+            "where": whereabouts,
             "steps": steps.iter().map(step).collect::<Vec<_>>(),
-            "steers": [],
+            "steers": steers,
             "ledger": ledger,
         }),
     );
@@ -103,16 +119,19 @@ async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError>
     let record = store.session(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
     let open = store.delegations(Filter::OpenOf(id.clone())).await?;
     let open: Vec<&str> = open.iter().map(|record| record.accepted.delegation.as_str()).collect();
+    let undelivered = store.undelivered(id).await?;
     Ok(json!({
         "kind": "session",
         "session_id": id,
         "name": record.session.name,
-        "session_kind": record.session.kind,
+        "session_kind": record.session.kind.as_str(),
         "folder": record.session.folder,
         "created_at": record.session.at,
         "touched_at": record.touched_at,
         "messages": record.messages,
+        "open_in_pid": session_choice::holder_alive(&record).map(|holder| holder.process.pid),
         "open_delegations": open,
+        "undelivered": undelivered.iter().map(|known| known.unit.as_str()).collect::<Vec<_>>(),
         "outcome": null,
         "steps": [],
         "steers": [],
@@ -120,14 +139,19 @@ async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError>
     }))
 }
 
-fn unit_body(record: &DelegationRecord, place: usize) -> Value {
+async fn unit_body(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
     let unit = &record.accepted.units[place];
-    let delivery = &record.deliveries[place];
-    json!({
+    Ok(json!({
         "unit_id": unit.id,
         "task_indexes": unit.task_indexes,
-        "delivery": delivery.state.as_str(),
-    })
+        "delivery": record.deliveries[place].state.as_str(),
+        "where": sentence(store, record, place).await?,
+    }))
+}
+
+/// Where the results of a unit are, in words.
+async fn sentence(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<String, CliError> {
+    Ok(Whereabouts::of(store, record, place).await?.sentence())
 }
 
 fn child_body(record: &DelegationRecord, task_index: usize) -> Value {
@@ -174,63 +198,5 @@ fn arguments(call: &ToolCall) -> String {
 fn merge(into: &mut Value, more: Value) {
     if let (Value::Object(into), Value::Object(more)) = (into, more) {
         into.extend(more);
-    }
-}
-
-/// The same facts as lines for people: names and values, lists indented.
-fn text(shown: &Value) -> String {
-    let mut lines = Vec::new();
-    write_object(shown, 0, &mut lines);
-    lines.join("\n")
-}
-
-fn write_object(value: &Value, depth: usize, lines: &mut Vec<String>) {
-    let Value::Object(fields) = value else { return };
-    let indent = "  ".repeat(depth);
-    for (name, field) in fields {
-        match field {
-            Value::Null => {}
-            Value::Array(items) if items.is_empty() => {}
-            Value::Array(items) if items.iter().all(|item| !item.is_object()) => {
-                let words: Vec<String> = items.iter().map(scalar).collect();
-                lines.push(format!("{indent}{name}: {}", words.join(", ")));
-            }
-            Value::Array(items) => {
-                lines.push(format!("{indent}{name}:"));
-                for item in items {
-                    let at = lines.len();
-                    write_object(item, depth + 2, lines);
-                    mark_item(lines, at, depth + 1);
-                }
-            }
-            Value::Object(_) => {
-                lines.push(format!("{indent}{name}:"));
-                write_object(field, depth + 1, lines);
-            }
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                lines.push(format!("{indent}{name}: {}", time_or(name, field)));
-            }
-        }
-    }
-}
-
-/// Puts a dash before the first line of a list item.
-fn mark_item(lines: &mut [String], at: usize, depth: usize) {
-    if let Some(first) = lines.get_mut(at) {
-        *first = format!("{}- {}", "  ".repeat(depth), first.trim_start());
-    }
-}
-
-fn time_or(name: &str, value: &Value) -> String {
-    match value.as_i64() {
-        Some(millis) if name == "at" || name.ends_with("_at") => wording::instant(millis),
-        _ => scalar(value),
-    }
-}
-
-fn scalar(value: &Value) -> String {
-    match value {
-        Value::String(text) => wording::plain(text).replace('\n', "\n      "),
-        other => other.to_string(),
     }
 }

@@ -45,7 +45,7 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     drop(store);
     let store = state::open_to_work(invocation)?;
     let owner = Owner::new();
-    let aims = aims(&store, args).await?;
+    let aims = aims(invocation, &store, args).await?;
     let (dead, alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
@@ -54,16 +54,16 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     answer(invocation, &stopped, &pending, dead.len())
 }
 
-async fn aims(store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
+async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
     if args.all {
         return Ok(store.delegations(Filter::Open).await?.iter().map(whole).collect());
     }
     if let Some(session) = &args.session {
-        return of_session(store, session).await;
+        return of_session(invocation, store, session).await;
     }
     let mut aims = Vec::new();
     for typed in &args.id {
-        match lookup::find(store, typed).await? {
+        match lookup::find(invocation, store, typed).await? {
             Target::Delegation(record) => aims.push(whole(&record)),
             Target::Unit(record, place) => aims.push(of_unit(&record, place)),
             Target::Child(record, task_index) => aims.push(of_child(&record, task_index)),
@@ -73,8 +73,8 @@ async fn aims(store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError
     Ok(aims)
 }
 
-async fn of_session(store: &SqliteStore, typed: &str) -> Result<Vec<Aim>, CliError> {
-    match lookup::find(store, typed).await? {
+async fn of_session(invocation: &Invocation, store: &SqliteStore, typed: &str) -> Result<Vec<Aim>, CliError> {
+    match lookup::find(invocation, store, typed).await? {
         Target::Session(id) => open_of(store, &id).await,
         Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => {
             Err(CliError::new(Kind::NotFound, format!("{typed} is not a session"))

@@ -26,7 +26,7 @@ const LOOKS_A_QUESTION: u32 = 10;
 /// When there is no such child or delegation, or a transcript cannot be read.
 pub async fn run(invocation: &Invocation, args: &TailArgs) -> Result<Exit, CliError> {
     let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
-    let target = lookup::find(store.as_ref(), &args.id).await?.of_delegation(&args.id)?;
+    let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
     let (record, tasks) = match target {
         Target::Child(record, task_index) => (record, vec![task_index]),
         Target::Unit(record, place) => {

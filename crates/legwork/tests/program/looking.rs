@@ -140,7 +140,7 @@ fn looking_creates_nothing() {
     for verb in ["show", "results", "tail"] {
         home.legwork(&[verb, "deleg_1", "--json"]).run().assert_refused(4, "not_found", &["deleg_1"]);
     }
-    assert_eq!(json(&home, &["ps"]), json!({"delegations": []}));
+    assert_eq!(json(&home, &["ps"]), json!({"delegations": [], "paused": false}));
     assert_eq!(home.legwork(&["ps", "--all"]).run().stdout, "nothing is running\n");
     home.legwork(&["doctor", "--offline"]).run();
     assert_eq!(home.legwork(&["config", "show"]).run().code, 0);
@@ -187,7 +187,9 @@ fn ps_watch_writes_a_document_for_each_change() {
     until("the running work", || watching.stdout().contains(&id).then_some(()));
     server.gate("held").open();
     running.wait();
-    until("the end of it", || watching.stdout().ends_with("{\"delegations\":[]}\n").then_some(()));
+    until("the end of it", || {
+        watching.stdout().ends_with("{\"delegations\":[],\"paused\":false}\n").then_some(())
+    });
     watching.kill();
 }
 
@@ -239,8 +241,12 @@ fn help_lists_the_verbs_that_are_built_and_completions_know_them() {
         "ps",
         "show",
         "results",
+        "dismiss",
         "tail",
+        "steer",
         "stop",
+        "pause",
+        "sessions",
         "doctor",
         "config",
         "completions",
@@ -252,7 +258,7 @@ fn help_lists_the_verbs_that_are_built_and_completions_know_them() {
         assert_eq!((script.code, script.stderr.as_str()), (0, ""), "{script}");
         assert!(built.iter().all(|verb| script.stdout.contains(verb)), "{script}");
     }
-    for unbuilt in ["chat", "steer", "dismiss", "worker", "serve", "mcp", "acp", "pause", "sessions"] {
+    for unbuilt in ["chat", "worker", "serve", "mcp", "acp"] {
         let ended = home.legwork(&[unbuilt]).run();
         assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{ended}");
     }

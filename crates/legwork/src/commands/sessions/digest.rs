@@ -1,0 +1,116 @@
+//! What is known of one session beside its messages: the facts that every verb about sessions shows.
+
+use std::sync::Arc;
+
+use legwork_core::ports::{Facts, Filter, SessionRecord};
+use legwork_core::record::{DelegationRecord, OwnerRecord};
+use legwork_sqlite::SqliteStore;
+use serde_json::{Map, Value, json};
+
+use crate::failure::CliError;
+use crate::invocation::Invocation;
+use crate::{lookup, session_choice, state, wording};
+
+/// One session and what waits for it.
+pub struct Digest {
+    /// The session.
+    pub record: SessionRecord,
+    /// Units whose results have not arrived.
+    pub undelivered: usize,
+}
+
+impl Digest {
+    /// Gathers what is known.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn of(store: &SqliteStore, record: SessionRecord) -> Result<Digest, CliError> {
+        let undelivered = store.undelivered(&record.session.id).await?.len();
+        Ok(Digest { record, undelivered })
+    }
+
+    /// The process that has it open.
+    pub fn holder(&self) -> Option<&OwnerRecord> {
+        session_choice::holder_alive(&self.record)
+    }
+
+    /// The fields that are the same everywhere.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let session = &self.record.session;
+        let fields = json!({
+            "session_id": session.id,
+            "name": session.name,
+            "kind": session.kind.as_str(),
+            "folder": session.folder,
+            "created_at": session.at,
+            "touched_at": self.record.touched_at,
+            "messages": self.record.messages,
+            "undelivered": self.undelivered,
+            "open_in_pid": self.holder().map(|holder| holder.process.pid),
+            "opening": self.record.opening,
+        });
+        match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+
+    /// Id, name and kind.
+    pub fn title(&self) -> String {
+        let session = &self.record.session;
+        let name = session.name.as_deref().map(|name| format!(" “{}”", wording::plain(name)));
+        format!("{}{} ({})", session.id, name.unwrap_or_default(), session.kind.as_str())
+    }
+}
+
+/// Opens the store to look, and finds the session that `typed` names.
+///
+/// # Errors
+/// When there is none, or the state folder cannot be used.
+pub async fn find(invocation: &Invocation, typed: &str) -> Result<(Arc<SqliteStore>, Digest), CliError> {
+    let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(typed))?;
+    let record = lookup::session(invocation, &store, typed).await?;
+    let digest = Digest::of(&store, record).await?;
+    Ok((store, digest))
+}
+
+/// The delegations that a session owns, oldest first.
+///
+/// # Errors
+/// When the store fails.
+pub async fn delegations(
+    store: &SqliteStore,
+    record: &SessionRecord,
+) -> Result<Vec<DelegationRecord>, CliError> {
+    let mut delegations = store.delegations(Filter::Of(record.session.id.clone())).await?;
+    delegations.reverse();
+    Ok(delegations)
+}
+
+/// A delegation in a few fields.
+pub fn delegation_json(record: &DelegationRecord) -> Value {
+    let units = record.accepted.units.iter().zip(&record.deliveries);
+    let units: Vec<Value> = units
+        .map(|(unit, delivery)| json!({"unit_id": unit.id, "delivery": delivery.state.as_str()}))
+        .collect();
+    json!({
+        "delegation_id": record.accepted.delegation,
+        "accepted_at": record.accepted_at,
+        "state": record.state_text(),
+        "tasks": record.children.len(),
+        "units": units,
+    })
+}
+
+/// A delegation on one line.
+pub fn delegation_line(record: &DelegationRecord) -> String {
+    let settled = record.children.iter().filter(|child| child.outcome().is_some()).count();
+    let deliveries: Vec<&str> = record.deliveries.iter().map(|delivery| delivery.state.as_str()).collect();
+    format!(
+        "{}  {}/{} settled  result {}",
+        record.accepted.delegation,
+        settled,
+        record.children.len(),
+        deliveries.join(", ")
+    )
+}

@@ -1,0 +1,43 @@
+//! `legwork sessions export`: a conversation whole, to read or for another program.
+
+use legwork_core::ports::Conversations;
+use serde_json::{Value, json};
+
+use super::digest;
+use super::markdown;
+use super::{ExportArgs, Format};
+use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
+use crate::stdout;
+
+/// Prints all messages as they are stored.
+///
+/// # Errors
+/// When there is no such session, the formats contradict each other, or the state folder cannot be used.
+pub async fn run(invocation: &Invocation, args: &ExportArgs) -> Result<(), CliError> {
+    let format = format(args.format, invocation.common.json)?;
+    let (store, digest) = digest::find(invocation, &args.session.id).await?;
+    let messages = store.history(&digest.record.session.id).await?;
+    let delegations = digest::delegations(&store, &digest.record).await?;
+    match format {
+        Format::Md => stdout::print(markdown::page(&digest, &messages, &delegations).trim_end()),
+        Format::Json => {
+            let mut fields = digest.to_json();
+            fields.insert("history".to_owned(), json!(messages));
+            fields
+                .insert("delegations".to_owned(), delegations.iter().map(digest::delegation_json).collect());
+            stdout::print_json(&Value::Object(fields))
+        }
+    }
+}
+
+fn format(asked: Option<Format>, json: bool) -> Result<Format, CliError> {
+    match (asked, json) {
+        (Some(Format::Md), true) => {
+            Err(CliError::new(Kind::Usage, "--json and --format md contradict each other")
+                .with_hint("leave one of them out"))
+        }
+        (Some(Format::Json), _) | (None, true) => Ok(Format::Json),
+        (Some(Format::Md) | None, false) => Ok(Format::Md),
+    }
+}

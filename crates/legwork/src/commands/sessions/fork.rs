@@ -1,0 +1,76 @@
+//! `legwork sessions fork`: a new session with a copy of the conversation. It owns nothing of the old one: what was
+//! delegated there comes back there.
+
+use legwork_core::ports::{Conversations, NewSession, SessionRecord, Turn};
+use legwork_sqlite::SqliteStore;
+use serde_json::json;
+
+use super::ForkArgs;
+use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
+use crate::owner::{self, Owner};
+use crate::{lookup, session_choice, state, stdout};
+
+/// Makes the copy and prints its id.
+///
+/// # Errors
+/// When there is no such session, there is nothing in it, the name is taken, or the store cannot be used. No copy is left
+/// then.
+pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliError> {
+    let name = args.name.as_deref().map(session_choice::name).transpose()?;
+    let typed = &args.session.id;
+    let store = state::open_to_change(invocation).await?.ok_or_else(|| lookup::unknown(typed))?;
+    let from = lookup::session(invocation, &store, typed).await?;
+    if from.messages == 0 {
+        let message = format!("there is nothing in {} to copy", from.session.id);
+        return Err(CliError::new(Kind::Refused, message));
+    }
+    let owner = owner::enter(store.as_ref()).await?;
+    let session = NewSession {
+        id: owner.new_session(),
+        name,
+        kind: from.session.kind,
+        folder: from.session.folder.clone(),
+        at: owner.now(),
+    };
+    let copied = copy(&store, &owner, &from, &session).await?;
+    let (id, name) = (&session.id, &session.name);
+    if invocation.common.json {
+        return stdout::print_json(
+            &json!({"session_id": id, "name": name, "forked_from": from.session.id, "messages": copied}),
+        );
+    }
+    stdout::print(&format!(
+        "{id}: a copy of {} with {copied} messages; `legwork run --resume {id} PROMPT` goes on with it",
+        from.session.id
+    ))
+}
+
+/// Copies the history, and removes the new session when that fails.
+async fn copy(
+    store: &SqliteStore,
+    owner: &Owner,
+    from: &SessionRecord,
+    to: &NewSession,
+) -> Result<usize, CliError> {
+    let messages = store.history(&from.session.id).await?;
+    let copied = messages.len();
+    store.create_session(to.clone(), &owner.record.id).await?;
+    let turn = Turn {
+        session: to.id.clone(),
+        writer: owner.record.id.clone(),
+        expected_messages: 0,
+        at: owner.now(),
+        messages,
+        acknowledge: Vec::new(),
+    };
+    let written = store.append_turn(turn).await;
+    store.release_session(&to.id, &owner.record.id).await?;
+    if let Err(error) = written {
+        if let Err(left) = store.delete_session(&to.id).await {
+            tracing::warn!(session = %to.id, error = %left, "an empty copy could not be removed");
+        }
+        return Err(error.into());
+    }
+    Ok(copied)
+}

@@ -1,0 +1,140 @@
+//! "Where is my result?" in one sentence: where a unit's results are, since when, why, and how to get at them.
+//!
+//! It is computed from the store alone and changes nothing.
+
+use legwork_core::delivery::{DeliveryState, ParkReason};
+use legwork_core::ports::{Conversations, Facts, SessionRecord};
+use legwork_core::record::{DelegationRecord, OwnerRecord};
+use legwork_sqlite::SqliteStore;
+
+use crate::failure::CliError;
+use crate::owner::is_dead;
+use crate::{session_choice, wording};
+
+/// Where the results of one unit are.
+pub struct Whereabouts<'a> {
+    record: &'a DelegationRecord,
+    place: usize,
+    session: Option<SessionRecord>,
+    /// Who has claimed the results, if that can be told.
+    taker: Option<OwnerRecord>,
+}
+
+impl<'a> Whereabouts<'a> {
+    /// Finds out about the unit at `place`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn of(
+        store: &SqliteStore,
+        record: &'a DelegationRecord,
+        place: usize,
+    ) -> Result<Whereabouts<'a>, CliError> {
+        let session = store.session(&record.accepted.lineage.session).await?;
+        let claimant = record.deliveries[place].ledger.last().and_then(|line| line.claimant.as_deref());
+        let taker = match claimant {
+            Some(claimant) => store.owner(&OwnerRecord::id_of_claimant(claimant)).await?,
+            None => None,
+        };
+        Ok(Whereabouts { record, place, session, taker })
+    }
+
+    /// The sentence.
+    pub fn sentence(&self) -> String {
+        match &self.record.deliveries[self.place].state {
+            DeliveryState::Held => self.held(),
+            DeliveryState::Ready { .. } => format!("ready since {}; {}", self.since(), self.taken_by()),
+            DeliveryState::Claimed { .. } => self.claimed(),
+            DeliveryState::Parked(reason) => self.parked(*reason),
+            DeliveryState::Delivered => format!("delivered {} {}", self.since(), self.receiver()),
+            DeliveryState::Dismissed => format!("given up {}{}", self.since(), self.why()),
+        }
+    }
+
+    fn held(&self) -> String {
+        let unit = &self.record.accepted.units[self.place];
+        let open = unit.task_indexes.iter().filter(|task| self.record.children[**task].outcome().is_none());
+        let (open, of, pid) = (open.count(), unit.task_indexes.len(), self.record.owner.process.pid);
+        if is_dead(&self.record.owner) {
+            let id = &self.record.accepted.delegation;
+            return format!(
+                "not there yet: process {pid}, which ran {open} of its {of} subagents, has died; `legwork results {id}` \
+                 finds out what is left"
+            );
+        }
+        format!("not there yet: {open} of its {of} subagents are still at work in process {pid}")
+    }
+
+    fn claimed(&self) -> String {
+        let taker = match &self.taker {
+            Some(taker) if is_dead(taker) => {
+                return format!(
+                    "taken {} by process {}, which died before it had arrived; {}",
+                    self.since(),
+                    taker.process.pid,
+                    self.next()
+                );
+            }
+            Some(taker) => format!("process {}", taker.process.pid),
+            None => "somebody".to_owned(),
+        };
+        format!("taken {} by {taker}, which has not confirmed yet that it arrived", self.since())
+    }
+
+    fn parked(&self, reason: ParkReason) -> String {
+        format!("kept since {}: {}; {}", self.since(), reason.as_str(), self.next())
+    }
+
+    /// Who takes results that are ready.
+    fn taken_by(&self) -> String {
+        let lineage = &self.record.accepted.lineage;
+        if let Some(parent) = &lineage.parent {
+            return format!("the subagent {parent}, which asked for it, takes it");
+        }
+        let holder = self.session.as_ref().and_then(session_choice::holder_alive);
+        match holder {
+            Some(holder) => format!(
+                "process {}, which has {} open, takes it as soon as the conversation is idle",
+                holder.process.pid, lineage.session
+            ),
+            None => self.next(),
+        }
+    }
+
+    /// How to get at results that nobody is about to take.
+    fn next(&self) -> String {
+        let accepted = &self.record.accepted;
+        let (session, id) = (&accepted.lineage.session, &accepted.delegation);
+        if self.session.as_ref().is_some_and(session_choice::is_conversation) {
+            format!(
+                "it comes in when {session} is opened again (`legwork run --resume {session}`); `legwork results {id}` shows it now"
+            )
+        } else {
+            format!("`legwork results {id}` prints and delivers it")
+        }
+    }
+
+    fn receiver(&self) -> String {
+        let lineage = &self.record.accepted.lineage;
+        match (&lineage.parent, &self.session) {
+            (Some(parent), _) => format!("to the subagent {parent}, which asked for it"),
+            (None, Some(session)) if session_choice::is_conversation(session) => {
+                format!("to the conversation {}", lineage.session)
+            }
+            (None, Some(_) | None) => "by being printed".to_owned(),
+        }
+    }
+
+    /// When it came to be where it is.
+    fn since(&self) -> String {
+        let line = self.record.deliveries[self.place].ledger.last();
+        let at = line.map_or(self.record.accepted_at, |line| line.at);
+        wording::instant(at.0)
+    }
+
+    fn why(&self) -> String {
+        let line = self.record.deliveries[self.place].ledger.last();
+        let reason = line.and_then(|line| line.reason.as_deref());
+        reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+    }
+}

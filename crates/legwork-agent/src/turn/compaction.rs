@@ -24,8 +24,12 @@ use legwork_core::step::{Actor, Reply};
 pub(super) use pace::Pace;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 use wording::Wording;
 
+/// How long a summary may take, with all tries.
+const SUMMARY_MAX: Duration = Duration::from_secs(300);
 /// Bytes of a token when texts are cut: fewer than most texts have.
 const CUT_BYTES_PER_TOKEN: u64 = 3;
 impl Turn<'_> {
@@ -144,15 +148,20 @@ impl Turn<'_> {
     async fn written(&mut self, places: Range<usize>) -> Result<Option<Reply>, Way> {
         let agent = self.agent;
         let request = self.summary_request(places);
+        // Deadline: a model that writes without end would hold the run; beginnings are better than waiting.
+        let written = timeout(SUMMARY_MAX, ask::quietly(agent, request, self.tally.model_calls));
         let answered = tokio::select! {
             biased;
             notice = self.stop.heard() => Err(notice),
-            answered = ask::quietly(agent, request, self.tally.model_calls) => Ok(answered),
+            answered = written => Ok(match answered {
+                Ok(answered) => answered.map_err(|error| error.message),
+                Err(_) => Err(format!("it took longer than {} seconds", SUMMARY_MAX.as_secs())),
+            }),
         };
         match answered {
             Ok(Ok(reply)) => Ok(Some(reply)),
-            Ok(Err(error)) => {
-                let note = format!("the model could not summarise, so beginnings are kept: {error}");
+            Ok(Err(problem)) => {
+                let note = format!("the model could not summarise, so beginnings are kept: {problem}");
                 self.agent.site.line.tell(LineEvent::Note(note));
                 Ok(None)
             }
@@ -186,7 +195,7 @@ impl Turn<'_> {
         };
         let task = task.map(|message| quote(head_of(&message.plain_text(), room / 2)));
         let ids = ledger::ids(earlier.into_iter().map(str::to_owned).chain(digest::texts(replaced)));
-        let ledger = ledger::lines(&*self.agent.facts, &self.agent.site.lineage.session, ids).await;
+        let ledger = ledger::lines(&*self.agent.facts, &self.agent.site.lineage, ids).await;
         let told = quote(head_of(told.trim(), room));
         Wording { task: task.as_deref(), told: &told, ledger: &ledger, ledger_bytes_max: room }.text()
     }

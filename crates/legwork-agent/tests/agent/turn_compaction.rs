@@ -1,7 +1,7 @@
 //! A conversation that grows past its model's window: summaries in the loop, what survives them, and their end.
 
 use crate::asking::{model as remote, options};
-use crate::fakes::{Bench, FakeDelegator, FakeModel, FakeTool, Say, call, failure};
+use crate::fakes::{Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, call, failure};
 use legwork_agent::models::{Model, ModelRequest, RemoteOptions};
 use legwork_agent::tools::{Effect, Tool, ToolOutput};
 use legwork_agent::turn::Context;
@@ -209,6 +209,32 @@ async fn k26_a_model_that_cannot_summarise_leaves_beginnings() {
         let summary = summary_in(&bench.model.requests()[4]).expect("a summary is shown");
         assert!(summary.contains("| user: goal\n| agent: I read.\n"), "{summary}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k26_a_summary_that_takes_too_long_is_done_without() {
+    let (mark, is_dropped) = Dropped::new();
+    let bench = small(vec![read("a"), read("b"), read("c"), Say::Hang("Asked:", mark), Say::Text("done")]);
+    let report = bench.run().await;
+    assert_eq!(report.answer.as_deref(), Some("done"), "{report:?}");
+    assert!(is_dropped());
+    assert!(bench.line.words().iter().any(|word| word.contains("longer than 300 seconds")));
+}
+
+#[tokio::test]
+async fn k14_a_stop_during_a_summary_ends_the_run_and_leaves_nothing_open() {
+    let (mark, is_dropped) = Dropped::new();
+    let bench = small(vec![read("a"), read("b"), read("c"), Say::Hang("Asked:", mark)]);
+    let mut context = Bench::opening();
+    let (report, ()) = tokio::join!(bench.run_on(&mut context), async {
+        while bench.model.calls() < 4 {
+            tokio::task::yield_now().await;
+        }
+        bench.line.stop();
+    });
+    assert_eq!((report.ending, report.answer.as_deref()), (Ending::Interrupted, Some("I read.")));
+    assert!(is_dropped());
+    assert_eq!((bench.steps.open().await, context.messages().len()), (0, 8));
 }
 
 #[tokio::test]

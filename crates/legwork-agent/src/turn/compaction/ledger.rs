@@ -2,7 +2,8 @@
 //! and addresses are right after any number of summaries. A model has no part in it.
 
 use crate::excerpt::head_of;
-use legwork_core::ids::{DelegationId, SessionId};
+use legwork_core::batch::Lineage;
+use legwork_core::ids::DelegationId;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Facts;
 use legwork_core::record::{ChildRecord, DelegationRecord};
@@ -38,12 +39,12 @@ pub(super) fn ids(texts: impl Iterator<Item = String>) -> Vec<DelegationId> {
     last.into_iter().rev().map(DelegationId::from_stored).collect()
 }
 
-/// One line for each delegation that belongs to `session`.
-pub(super) async fn lines(facts: &dyn Facts, session: &SessionId, ids: Vec<DelegationId>) -> Vec<String> {
+/// One line for each delegation that is the agent's own: for a child those it made, for a session all of its.
+pub(super) async fn lines(facts: &dyn Facts, agent: &Lineage, ids: Vec<DelegationId>) -> Vec<String> {
     let mut lines = Vec::new();
     for id in ids {
         match facts.delegation(&id).await {
-            Ok(Some(record)) if record.accepted.lineage.session == *session => lines.push(line(&record)),
+            Ok(Some(record)) if is_own(agent, &record) => lines.push(line(&record)),
             // A text may name anything; what is not there, or belongs to somebody else, is not told of.
             Ok(Some(_) | None) => {}
             Err(error) => lines
@@ -51,6 +52,11 @@ pub(super) async fn lines(facts: &dyn Facts, session: &SessionId, ids: Vec<Deleg
         }
     }
     lines
+}
+
+fn is_own(agent: &Lineage, record: &DelegationRecord) -> bool {
+    let asked = &record.accepted.lineage;
+    asked.session == agent.session && (agent.parent.is_none() || asked.parent == agent.parent)
 }
 
 fn line(record: &DelegationRecord) -> String {

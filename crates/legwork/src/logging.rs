@@ -3,6 +3,7 @@
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::CommonArgs;
+use crate::stderr;
 
 /// Starts logging to stderr: errors and warnings, with `-v` also information, with `-vv` everything of ours; with `-q` only
 /// errors.
@@ -15,7 +16,7 @@ pub fn start(common: &CommonArgs) {
     };
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(stderr::Teller::default)
         .with_target(false)
         .with_ansi(false)
         // It would tell of a closed stderr on stderr, and panic.

@@ -3,6 +3,8 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+#[expect(dead_code, unused_imports, reason = "the verb is built once conversations are")]
+mod chat;
 mod commands;
 mod embedded;
 mod failure;

@@ -20,5 +20,6 @@ mod values;
 pub use environment::Environment;
 pub use keys::KEYS;
 pub use load::{Sources, UserFile, load};
+pub use nearest::nearest;
 pub use schema::schema;
 pub use values::{ApiMode, AtCapacity, DelegationSettings, Settings};

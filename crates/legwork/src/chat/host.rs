@@ -1,0 +1,49 @@
+//! What stands behind the terminal: the conversation and the engine, as far as the terminal asks them for anything.
+
+use legwork_agent::session::SayError;
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ports::Pending;
+
+use super::roster::Child;
+
+/// Whom a stop is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// One subagent and everything below it.
+    One(ChildId),
+    /// All subagents of the conversation.
+    All,
+}
+
+/// The conversation and the engine. Texts in answers are for people; an `Err` says why nothing was done.
+pub trait Host: Send + Sync {
+    /// Says something to the agent. It becomes a turn once those before it have ended.
+    ///
+    /// # Errors
+    /// [`SayError`]; the message was not taken then.
+    fn say(&self, text: String) -> Result<(), SayError>;
+
+    /// Ends the turn that runs, and no subagent.
+    fn stop_turn(&self);
+
+    /// Another model answers from the next turn on; gives the name under which it is known.
+    fn use_model(&self, name: String) -> Pending<'_, Result<String, String>>;
+
+    /// The subagents that have not ended, and all of the delegations `also`.
+    fn children(&self, also: Vec<DelegationId>) -> Pending<'_, Vec<Child>>;
+
+    /// Tells a subagent something.
+    fn steer(&self, child: ChildId, text: String) -> Pending<'_, Result<String, String>>;
+
+    /// Stops subagents, and says how many were told to end.
+    fn stop(&self, whom: Whom) -> Pending<'_, Result<String, String>>;
+
+    /// The conversations of this folder, a line each.
+    fn sessions(&self) -> Pending<'_, Result<Vec<String>, String>>;
+
+    /// The end of a subagent's transcript.
+    fn transcript(&self, child: ChildId) -> Pending<'_, Result<Vec<String>, String>>;
+
+    /// Whether nothing is on its way to the conversation any more: no subagent runs and no result waits.
+    fn is_settled(&self) -> Pending<'_, bool>;
+}

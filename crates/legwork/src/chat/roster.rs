@@ -1,0 +1,315 @@
+//! The subagents as the terminal shows them: a row for each that runs, and the whole tree on demand. It asks nobody; what it
+//! shows is what it was last given.
+//!
+//! Each has a number of its own, given at first sight and never used again, so that a person can name it with a few keys.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use legwork_core::child::ChildState;
+use legwork_core::ids::ChildId;
+use legwork_core::outcome::Outcome;
+use legwork_core::ports::ChildView;
+use legwork_core::pulse::Phase;
+use legwork_core::report::{Cost, Usage};
+
+use super::rows::{Look, Row};
+use crate::wording;
+
+/// A subagent that has not moved for so long is marked.
+const QUIET_AFTER: Duration = Duration::from_secs(30);
+const GOAL_COLUMNS_MIN: usize = 8;
+const TOOL_COLUMNS: usize = 16;
+/// Characters of a goal that are remembered after the end.
+const GOAL_KEPT: usize = 200;
+/// From so many columns on phase and tokens are shown beside the time.
+const WIDE: usize = 64;
+
+/// One subagent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Child {
+    /// What the engine says of it.
+    pub view: ChildView,
+    /// How many tasks its call had.
+    pub of: usize,
+}
+
+/// All subagents that are known.
+#[derive(Debug, Default)]
+pub struct Roster {
+    children: Vec<Child>,
+    /// What is remembered of every subagent that ever was in the list.
+    seen: HashMap<ChildId, Seen>,
+}
+
+/// What is remembered of a subagent after its end.
+#[derive(Debug)]
+pub struct Seen {
+    number: usize,
+    /// What it was to do.
+    pub goal: String,
+    /// How many tasks its call had.
+    pub of: usize,
+    /// Whether the conversation's own agent sent it out.
+    pub is_ours: bool,
+    usage: Usage,
+    cost: Cost,
+}
+
+/// How many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// With a runner.
+    pub running: usize,
+    /// Waiting for their first start.
+    pub queued: usize,
+}
+
+impl Roster {
+    /// Takes the present list over; whoever is missing in it is gone. Says whether anything is shown differently.
+    pub fn replace(&mut self, children: Vec<Child>) -> bool {
+        for child in &children {
+            let number = self.seen.len() + 1;
+            let view = &child.view;
+            let seen = self.seen.entry(view.child.clone()).or_insert_with(|| Seen {
+                number,
+                goal: wording::one_line(&view.goal, GOAL_KEPT),
+                of: child.of,
+                is_ours: view.parent.is_none(),
+                usage: Usage::default(),
+                cost: Cost::Unknown,
+            });
+            (seen.usage, seen.cost) = (view.pulse.usage, view.pulse.cost);
+        }
+        let children = in_tree_order(children);
+        let changed = children != self.children;
+        self.children = children;
+        changed
+    }
+
+    /// A subagent has ended. Says whether it was in the list.
+    pub fn remove(&mut self, child: &ChildId) -> bool {
+        let before = self.children.len();
+        self.children.retain(|known| known.view.child != *child);
+        self.children.len() < before
+    }
+
+    /// How many there are.
+    pub fn counts(&self) -> Counts {
+        let count =
+            |is: fn(ChildState) -> bool| self.children.iter().filter(|child| is(child.view.state)).count();
+        Counts {
+            running: count(ChildState::has_runner),
+            queued: count(|state| matches!(state, ChildState::Queued { .. })),
+        }
+    }
+
+    /// A row for each that runs, as many as fit into `rows_max`; one more row counts those that do not.
+    pub fn live(&self, columns: usize, rows_max: usize) -> Vec<Row> {
+        let running: Vec<&Child> =
+            self.children.iter().filter(|child| child.view.state.has_runner()).collect();
+        let fit = if running.len() <= rows_max { running.len() } else { rows_max.saturating_sub(1) };
+        let mut rows: Vec<Row> =
+            running.iter().take(fit).map(|child| self.live_row(child, columns)).collect();
+        let hidden = running.len() - fit;
+        if hidden > 0 {
+            let more =
+                if fit == 0 { format!("{hidden} subagents") } else { format!("… and {hidden} more") };
+            rows.push(Row::of(&format!("  {more}, /agents shows all"), Look::Faint).cut(columns));
+        }
+        rows
+    }
+
+    /// All of them, each below the one that sent it out.
+    pub fn tree(&self, columns: usize) -> Vec<Row> {
+        if self.children.is_empty() {
+            return vec![Row::of("no subagents", Look::Faint)];
+        }
+        self.children.iter().flat_map(|child| self.tree_rows(child, columns)).collect()
+    }
+
+    /// Whom a person means: by number, by id, or by the beginning of an id.
+    ///
+    /// # Errors
+    /// What to say when it is nobody, or several.
+    pub fn find(&self, typed: &str) -> Result<&Child, String> {
+        if let Ok(number) = typed.trim_start_matches('@').parse::<usize>() {
+            let child = self.children.iter().find(|child| self.number(child) == number);
+            return child.ok_or_else(|| format!("there is no subagent @{number}; /agents lists them"));
+        }
+        let shown = wording::one_line_of_columns(typed, 40);
+        let id = |child: &&Child| child.view.child.as_str().starts_with(typed);
+        let exact = self.children.iter().find(|child| child.view.child.as_str() == typed);
+        let mut found = self.children.iter().filter(id);
+        match (exact, found.next(), found.next()) {
+            (Some(child), _, _) | (None, Some(child), None) => Ok(child),
+            (None, Some(_), Some(_)) => {
+                Err(format!("several subagents' ids begin with {shown}; type more of it"))
+            }
+            (None, None, _) => Err(format!("there is no subagent {shown}; /agents lists them")),
+        }
+    }
+
+    /// What all subagents took so far, on top of something else.
+    pub fn spent(&self, besides: (Usage, Cost)) -> (Usage, Cost) {
+        let (mut usage, mut cost) = besides;
+        for seen in self.seen.values() {
+            usage += seen.usage;
+            cost = cost.plus(seen.cost);
+        }
+        (usage, cost)
+    }
+
+    /// What is remembered of a subagent, if it ever was in the list.
+    pub fn seen(&self, id: &ChildId) -> Option<&Seen> {
+        self.seen.get(id)
+    }
+
+    fn child(&self, id: &ChildId) -> Option<&Child> {
+        self.children.iter().find(|child| child.view.child == *id)
+    }
+
+    fn number(&self, child: &Child) -> usize {
+        self.seen.get(&child.view.child).map_or(0, |seen| seen.number)
+    }
+
+    fn live_row(&self, child: &Child, columns: usize) -> Row {
+        let view = &child.view;
+        let quiet = is_quiet(view);
+        let (glyph, look) = glyph(view);
+        let facts = facts(view, columns);
+        let indent = "  ".repeat(self.depth(child).min(4));
+        let number = format!("{:>4} ", format!("@{}", self.number(child)));
+        let width = child.of.to_string().len();
+        let place = format!(" {:>width$}/{} ", view.task_index + 1, child.of);
+        let row =
+            Row::of(&indent, Look::Plain).and(&number, Look::Faint).and(glyph, look).and(&place, Look::Faint);
+        let room = columns.saturating_sub(row.columns() + facts.chars().count() + 1).max(GOAL_COLUMNS_MIN);
+        let goal = wording::one_line_of_columns(&view.goal, room);
+        let pad = " ".repeat(room.saturating_sub(Row::of(&goal, Look::Plain).columns()) + 1);
+        let facts_look = if quiet { Look::Warning } else { Look::Faint };
+        row.and(&goal, Look::Plain).and(&pad, Look::Plain).and(&facts, facts_look).cut(columns)
+    }
+
+    fn tree_rows(&self, child: &Child, columns: usize) -> Vec<Row> {
+        let view = &child.view;
+        let (glyph, look) = glyph(view);
+        let indent = "  ".repeat(self.depth(child).min(8));
+        let usage = view.pulse.usage;
+        let mut facts = vec![state(view), wording::duration(view.elapsed)];
+        if is_quiet(view) {
+            facts.push(format!("quiet {}", wording::duration(view.quiet)));
+        }
+        facts.push(format!("{} tok", wording::count(usage.input + usage.output)));
+        facts.extend(wording::cost(view.pulse.cost));
+        facts.extend([view.model.clone(), view.child.to_string()]);
+        let head = Row::of(&format!("{indent}{:>4} ", format!("@{}", self.number(child))), Look::Faint)
+            .and(glyph, look)
+            .and(&format!(" {}/{} ", view.task_index + 1, child.of), Look::Faint)
+            .and(&wording::one_line(&view.goal, 200), Look::Plain);
+        let below = Row::of(&format!("{indent}       {}", facts.join(" · ")), Look::Faint);
+        let mut rows = head.wrapped(columns, indent.len() + 7);
+        rows.extend(below.wrapped(columns, indent.len() + 7));
+        rows
+    }
+
+    fn depth(&self, child: &Child) -> usize {
+        let mut depth = 0;
+        let mut at = child;
+        // A tree of ours is not deeper than this; a circle cannot be, and would end here.
+        while let Some(parent) = at.view.parent.as_ref().and_then(|parent| self.child(parent))
+            && depth < 8
+        {
+            depth += 1;
+            at = parent;
+        }
+        depth
+    }
+}
+
+/// Each directly behind the one that sent it out, else in the order in which they came.
+fn in_tree_order(children: Vec<Child>) -> Vec<Child> {
+    let known: HashMap<&ChildId, usize> =
+        children.iter().enumerate().map(|(place, child)| (&child.view.child, place)).collect();
+    let mut below: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    for (place, child) in children.iter().enumerate() {
+        let parent = child.view.parent.as_ref().and_then(|parent| known.get(parent).copied());
+        below.entry(parent.filter(|parent| *parent != place)).or_default().push(place);
+    }
+    let mut order = Vec::with_capacity(children.len());
+    let mut next: Vec<usize> = below.remove(&None).unwrap_or_default();
+    next.reverse();
+    while let Some(place) = next.pop() {
+        order.push(place);
+        next.extend(below.remove(&Some(place)).unwrap_or_default().into_iter().rev());
+    }
+    let mut children: Vec<Option<Child>> = children.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|place| children.get_mut(place)?.take()).collect()
+}
+
+fn is_quiet(view: &ChildView) -> bool {
+    let waits_for_others = view.pulse.phase == Phase::Children;
+    view.state.has_runner() && !waits_for_others && view.quiet >= QUIET_AFTER
+}
+
+fn glyph(view: &ChildView) -> (&'static str, Look) {
+    match view.state {
+        ChildState::Queued { .. } => ("·", Look::Faint),
+        ChildState::Running { .. } if is_quiet(view) => ("○", Look::Warning),
+        ChildState::Running { .. } => ("●", Look::Good),
+        ChildState::Parked { .. } | ChildState::Waiting { .. } => ("◌", Look::Plain),
+        ChildState::Stopping { .. } => ("■", Look::Warning),
+        ChildState::Settled(Outcome::Succeeded) => ("✓", Look::Good),
+        ChildState::Settled(outcome) => {
+            let look = if outcome.is_truncated() { Look::Warning } else { Look::Bad };
+            (wording::icon(outcome.status(), outcome.is_truncated()), look)
+        }
+    }
+}
+
+fn state(view: &ChildView) -> String {
+    match view.state {
+        ChildState::Queued { .. } => "queued".to_owned(),
+        ChildState::Running { .. } => phase(view),
+        ChildState::Parked { .. } => "waits for its subagents".to_owned(),
+        ChildState::Waiting { .. } => "waits for a slot".to_owned(),
+        ChildState::Stopping { .. } => "stopping".to_owned(),
+        ChildState::Settled(outcome) => outcome.status().as_str().to_owned(),
+    }
+}
+
+fn phase(view: &ChildView) -> String {
+    match (&view.state, &view.pulse.phase) {
+        (ChildState::Stopping { .. }, _) => "stopping".to_owned(),
+        (ChildState::Waiting { .. }, _) => "waiting".to_owned(),
+        (ChildState::Parked { .. }, _) | (_, Phase::Children) => "subagents".to_owned(),
+        (_, Phase::Starting) => "starting".to_owned(),
+        (_, Phase::Model) => "model".to_owned(),
+        (_, Phase::Tool(name)) => wording::one_line_of_columns(name, TOOL_COLUMNS),
+    }
+}
+
+/// A duration that is shown anew every second.
+pub(super) fn whole_seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..10 => format!("{seconds}s"),
+        seconds => wording::duration(Duration::from_secs(seconds)),
+    }
+}
+
+/// Phase, time, tokens: as much of it as a terminal of so many columns has room for.
+fn facts(view: &ChildView, columns: usize) -> String {
+    let elapsed = whole_seconds(view.elapsed);
+    let usage = view.pulse.usage;
+    let tokens = match usage.input + usage.output {
+        0 => String::new(),
+        tokens => format!("{} tok", wording::count(tokens)),
+    };
+    let quiet = is_quiet(view).then(|| format!("quiet {}", wording::duration(view.quiet)));
+    let doing = match quiet {
+        Some(quiet) if columns >= WIDE => format!("{}, {quiet}", phase(view)),
+        Some(quiet) => quiet,
+        None => phase(view),
+    };
+    if columns >= WIDE { format!("{doing}  {elapsed:>6}  {tokens:>9}") } else { format!("{doing} {elapsed}") }
+}

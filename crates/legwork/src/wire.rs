@@ -8,7 +8,7 @@ use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddress
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
-use legwork_core::batch::{Rights, Setting};
+use legwork_core::batch::{Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::SessionId;
 use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Store};
@@ -186,6 +186,7 @@ impl Tools {
         };
         let settings = &settings.delegation;
         let delegate = Arc::new(DelegateTool::new(DelegateOptions {
+            reach: Reach::Joined,
             concurrent_max: settings.max_concurrent_children,
             depth_max: depth_max(settings),
             goal_bytes_max: settings.goal_max_bytes,

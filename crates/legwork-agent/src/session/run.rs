@@ -10,7 +10,7 @@ use crate::prompt::{self, Standing};
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site, Toolbox};
 use crate::turn::{self, Agent, Context, Start, TurnLimits};
-use legwork_core::batch::{Lineage, Setting};
+use legwork_core::batch::{Lineage, Reach, Setting};
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, StopReason};
@@ -146,6 +146,7 @@ fn agent(setup: RunSetup, line: SessionLine) -> Agent {
             lineage: Lineage { session: session.id, parent: None, depth: 0 },
             fence,
             setting,
+            reach: Reach::Joined,
             spill,
             line: Arc::new(line),
         }),

@@ -3,28 +3,42 @@
 //!
 //! It does not run children and does not decide who may start when; the engine does, behind [`Delegator`].
 
+mod action;
 mod answer;
 mod budget;
+mod control;
+mod handed;
+mod lists;
 mod schema;
 pub(super) mod tasks;
 
 use super::{Effect, Invocation, Site, Tool, ToolOutput};
 use crate::models::ToolSpec;
+use action::Action;
 use budget::Budget;
 use legwork_core::batch::{NewBatch, Reach, Setting, Task};
 use legwork_core::budget::Allowance;
-use legwork_core::ids::CallKey;
+use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::ports::{Delegator, Pending};
-use serde_json::{Map, Value, json};
+use lists::Lists;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tasks::{TaskAuthor, TaskRules, parse_tasks};
 
 /// The tool's name.
 pub const DELEGATE_TASK: &str = "delegate_task";
 
+/// Said once to an agent whose session cannot take results later (OUT-9).
+const NO_ASYNC: &str = "no_async: this session ends with its answer, so nothing can come back later; the call was carried out inline, \
+     and this reply already holds the outcome";
+
 /// The limits that hold for calls, and that the model is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelegateOptions {
+    /// How the model is told that results reach it. Where a caller's own reach is less, or it is no session's agent, the
+    /// call waits for them all the same, and says so.
+    pub reach: Reach,
     /// Children that run at once (`delegation.max_concurrent_children`).
     pub concurrent_max: usize,
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
@@ -46,6 +60,9 @@ pub struct DelegateOptions {
 pub struct DelegateTool {
     options: DelegateOptions,
     budget: Budget,
+    lists: Lists,
+    /// Whether the model was told that this session waits for what it delegates.
+    told_no_async: AtomicBool,
     /// Set once the engine runs; the engine's worker has this tool before that.
     delegator: OnceLock<Arc<dyn Delegator>>,
 }
@@ -53,7 +70,13 @@ pub struct DelegateTool {
 impl DelegateTool {
     /// The tool before there is an engine. Calls are refused until [`DelegateTool::connect`].
     pub fn new(options: DelegateOptions) -> Self {
-        DelegateTool { budget: Budget::new(options.children_max), options, delegator: OnceLock::new() }
+        DelegateTool {
+            budget: Budget::new(options.children_max),
+            lists: Lists::default(),
+            told_no_async: AtomicBool::new(false),
+            options,
+            delegator: OnceLock::new(),
+        }
     }
 
     /// Connects the tool to the engine. A second connection is ignored: the first one stays.
@@ -63,40 +86,106 @@ impl DelegateTool {
         }
     }
 
-    async fn delegate(&self, invocation: &Invocation) -> Result<ToolOutput, String> {
+    async fn carry_out(&self, invocation: &Invocation) -> Result<ToolOutput, String> {
         let delegator =
             self.delegator.get().ok_or("nothing can be delegated in this process; do the work yourself")?;
-        let Invocation { call_id, arguments, site } = invocation;
-        let tasks = self.tasks(arguments)?;
-        let reserved = self.budget.reserve(tasks.len())?;
-        let batch = self.batch(site, call_id, tasks);
-        let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
-        reserved.keep();
-        site.line.park().await;
-        let joined = delegator.join(&ticket.delegation).await;
-        if let Err(notice) = site.line.unpark().await {
-            return Err(format!("stopped ({:?}) while waiting for {}", notice.reason, ticket.delegation));
+        let site = &invocation.site;
+        match action::action(&invocation.arguments)? {
+            Action::Spawn(fields) => self.spawn(delegator.as_ref(), invocation, &fields).await,
+            Action::List => {
+                let list = control::list(delegator.as_ref(), site, &self.lists).await;
+                Ok(ToolOutput::ok(list.to_string()))
+            }
+            Action::Steer { id, message } => {
+                let steered = control::steer(delegator.as_ref(), site, (id, message)).await?;
+                Ok(ToolOutput::ok(steered.to_string()))
+            }
+            Action::Stop { id } => {
+                let stopped = control::stop(delegator.as_ref(), site, id).await?;
+                Ok(ToolOutput::ok(stopped.to_string()))
+            }
         }
-        let joined = joined.map_err(|error| error.to_string())?;
-        let unused = tasks::without_effect(arguments);
-        Ok(answer::output(joined, self.options.summary_bytes_max, &unused))
     }
 
-    fn tasks(&self, arguments: &Value) -> Result<Vec<Task>, String> {
-        let Value::Object(fields) = arguments else {
-            return Err("the arguments must be an object".to_owned());
-        };
-        let mut fields = fields.clone();
-        take_action(&mut fields)?;
+    async fn spawn(
+        &self,
+        delegator: &dyn Delegator,
+        invocation: &Invocation,
+        fields: &Value,
+    ) -> Result<ToolOutput, String> {
+        let Invocation { call_id, site, .. } = invocation;
         let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max: self.options.goal_bytes_max };
-        parse_tasks(&Value::Object(fields), &rules).map_err(|error| error.to_string())
+        let tasks = parse_tasks(fields, &rules).map_err(|error| error.to_string())?;
+        let reserved = self.budget.reserve(tasks.len())?;
+        let batch = self.batch(site, call_id, tasks.clone());
+        let reach = batch.reach;
+        let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
+        reserved.keep();
+        match reach {
+            Reach::Push | Reach::History => {
+                let mut unused = tasks::without_effect(fields);
+                unused.retain(|key| key != tasks::BACKGROUND);
+                Ok(ToolOutput::ok(handed::handle(&ticket, &tasks, &unused).to_string()))
+            }
+            Reach::Joined => self.join(delegator, site, (&ticket.delegation, fields)).await,
+        }
+    }
+
+    /// Waits for what was delegated; the caller gives its slot back meanwhile.
+    async fn join(
+        &self,
+        delegator: &dyn Delegator,
+        site: &Site,
+        (delegation, fields): (&DelegationId, &Value),
+    ) -> Result<ToolOutput, String> {
+        site.line.park().await;
+        let joined = delegator.join(delegation).await;
+        let unparked = site.line.unpark().await;
+        // A stop that comes after the results does not take them away: they are stored with the end of the turn.
+        let joined = match (joined, unparked) {
+            (Ok(joined), Ok(()) | Err(_)) => joined,
+            (Err(_), Err(notice)) => {
+                return Err(format!("stopped ({:?}) while waiting for {delegation}", notice.reason));
+            }
+            (Err(error), Ok(())) => return Err(error.to_string()),
+        };
+        let mut notes = Vec::new();
+        let mut unused = tasks::without_effect(fields);
+        if self.owes_no_async(site, &unused) {
+            unused.retain(|key| key != tasks::BACKGROUND);
+            notes.push(NO_ASYNC.to_owned());
+        }
+        if !unused.is_empty() {
+            notes.push(format!("without effect in this call: `{}`", unused.join("`, `")));
+        }
+        Ok(answer::output(joined, self.options.summary_bytes_max, &notes))
+    }
+
+    /// Whether a session's agent expected its call to come back at once, and was not told before that it does not.
+    fn owes_no_async(&self, site: &Site, unused: &[String]) -> bool {
+        let was_promised = self.options.reach != Reach::Joined;
+        let asked = unused.iter().any(|key| key == tasks::BACKGROUND);
+        site.lineage.depth == 0
+            && (was_promised || asked)
+            && !self.told_no_async.swap(true, Ordering::Relaxed)
+    }
+
+    /// How results reach this caller: only a session's own agent can be told of them later (MODE-1, MODE-2).
+    fn reach(&self, site: &Site) -> Reach {
+        if site.lineage.depth > 0 {
+            return Reach::Joined;
+        }
+        match self.options.reach {
+            Reach::Push | Reach::History => site.reach,
+            Reach::Joined => Reach::Joined,
+        }
     }
 
     fn batch(&self, site: &Site, call_id: &str, tasks: Vec<Task>) -> NewBatch {
         NewBatch {
             lineage: site.lineage.clone(),
             call_key: Some(CallKey { caller: site.actor.as_str().to_owned(), call: call_id.to_owned() }),
-            reach: Reach::Joined,
+            reach: self.reach(site),
             tasks,
             setting: self.child_setting(site),
         }
@@ -122,39 +211,20 @@ impl Tool for DelegateTool {
         Effect::Rejoins
     }
 
+    /// Control actions start nothing and do not count as calls that do (TOOL-21). To repeat one is harmless: what is
+    /// stopped stays stopped, and a child that is told something twice reads it twice. So one that keeps failing ends
+    /// the turn, as looking in vain does.
+    fn effect_of(&self, arguments: &Value) -> Effect {
+        match action::action(arguments) {
+            Ok(Action::Spawn(_)) | Err(_) => Effect::Rejoins,
+            Ok(Action::List | Action::Steer { .. } | Action::Stop { .. }) => Effect::ReadOnly,
+        }
+    }
+
     fn call(&self, invocation: Invocation) -> Pending<'_, ToolOutput> {
         Box::pin(async move {
-            let answered = self.delegate(&invocation).await;
+            let answered = self.carry_out(&invocation).await;
             answered.unwrap_or_else(|error| ToolOutput::error(json!({ "error": error }).to_string()))
         })
     }
-}
-
-/// Takes `action` and what belongs to it out of the arguments; only spawning goes on (TOOL-15).
-fn take_action(fields: &mut Map<String, Value>) -> Result<(), String> {
-    let action = match fields.remove("action") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(action)) => action.trim().to_lowercase(),
-        Some(other) => other.to_string(),
-    };
-    match action.as_str() {
-        "" | "spawn" => {}
-        "list" | "steer" | "stop" => {
-            return Err(format!(
-                "the action `{action}` is not built yet; only `spawn` is, which needs no action"
-            ));
-        }
-        unknown => {
-            return Err(format!("unknown action `{unknown}`; the actions are spawn, list, steer and stop"));
-        }
-    }
-    for key in ["subagent_id", "message"] {
-        let value = fields.remove(key).unwrap_or_default();
-        if !(value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())) {
-            return Err(format!(
-                "`{key}` belongs to the actions steer and stop, which are not built yet; leave it out"
-            ));
-        }
-    }
-    Ok(())
 }

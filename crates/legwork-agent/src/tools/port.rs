@@ -1,7 +1,7 @@
 //! Port `Tool`: one thing an agent can do. Asked by the turn loop through the toolbox, which checks rights at the call.
 
 use crate::models::ToolSpec;
-use legwork_core::batch::{Lineage, Setting};
+use legwork_core::batch::{Lineage, Reach, Setting};
 use legwork_core::ids::ClaimId;
 use legwork_core::ports::{Line, Pending};
 use legwork_core::step::{Actor, Fence};
@@ -16,6 +16,11 @@ pub trait Tool: Send + Sync {
 
     /// Whether repeating a call is harmless.
     fn effect(&self) -> Effect;
+
+    /// The same for a call with these arguments, for a tool whose calls differ in that.
+    fn effect_of(&self, _arguments: &Value) -> Effect {
+        self.effect()
+    }
 
     /// Carries a call out. A failure is an output that says what happened and what to do; it is never a panic.
     ///
@@ -56,6 +61,8 @@ pub struct Site {
     pub fence: Fence,
     /// Folder, model, rights and allowance of the caller.
     pub setting: Setting,
+    /// How results that come after the call can reach the caller.
+    pub reach: Reach,
     /// Where outputs that are too long are put whole; created when needed, mode 0700.
     pub spill: PathBuf,
     /// The caller's line to the engine.

@@ -7,6 +7,7 @@ use super::port::{Effect, Invocation, Tool, ToolOutput};
 use crate::models::ToolSpec;
 use futures::FutureExt;
 use legwork_core::batch::Rights;
+use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -59,9 +60,9 @@ impl Toolbox {
         self.all.iter().filter(|spec| rights.allow(&spec.name)).cloned().collect()
     }
 
-    /// What a call of `name` does to the world; `None` when there is no such tool.
-    pub fn effect(&self, name: &str) -> Option<Effect> {
-        self.tools.get(name).map(|entry| entry.tool.effect())
+    /// What a call of `name` with these arguments does to the world; `None` when there is no such tool.
+    pub fn effect(&self, name: &str, arguments: &Value) -> Option<Effect> {
+        self.tools.get(name).map(|entry| entry.tool.effect_of(arguments))
     }
 
     /// Carries a call out. Whatever goes wrong is an output that says what happened and what to do.

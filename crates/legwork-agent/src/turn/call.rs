@@ -89,7 +89,8 @@ fn runnable(agent: &Agent, call: &ToolCall, place: Place<'_>) -> Result<Effect, 
     check_required(agent, call)?;
     let allowed = agent.site.setting.rights.allow(&call.name);
     // A call that the toolbox will refuse has no effect.
-    let effect = agent.toolbox.effect(&call.name).filter(|_| allowed).unwrap_or(Effect::ReadOnly);
+    let effect =
+        agent.toolbox.effect(&call.name, &call.arguments).filter(|_| allowed).unwrap_or(Effect::ReadOnly);
     if effect == Effect::Rejoins {
         *place.spawns += 1;
         if *place.spawns > limits.spawns_per_reply_max {

@@ -10,7 +10,7 @@ use crate::prompt::Standing;
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site};
 use crate::turn::{Agent, Context, Start};
-use legwork_core::batch::{Lineage, Setting, Task};
+use legwork_core::batch::{Lineage, Reach, Setting, Task};
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::{Assignment, Line};
 use legwork_core::step::Actor;
@@ -88,6 +88,7 @@ fn site(shared: &Shared, assignment: Assignment, setting: Setting, line: Arc<dyn
         actor: Actor::Child(child),
         fence,
         setting,
+        reach: Reach::Joined,
         line: SharedParking::over(line),
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub const OPTIONS: DelegateOptions = DelegateOptions {
+    reach: Reach::Joined,
     concurrent_max: 10,
     depth_max: 1,
     goal_bytes_max: 200,
@@ -142,26 +143,45 @@ async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
         (json!({"tasks": [{"goal": "a", "images": ["x.png"]}]}), "tasks[0]: `images` is not built yet"),
         (json!({"tasks": [{"goal": "a", "group": 1}]}), "tasks[0]: `group` is not built yet"),
         (json!({"goal": "a", "route": "cheap"}), "`route` is not built yet"),
-        (json!({"action": "list"}), "the action `list` is not built yet"),
-        (json!({"action": "STEER", "subagent_id": "sa-0-1", "message": "x"}), "`steer` is not built yet"),
-        (json!({"action": "pause"}), "unknown action `pause`; the actions are spawn, list, steer and stop"),
-        (json!({"action": 5, "goal": "a"}), "unknown action `5`"),
-        (json!({"goal": "a", "message": "hurry"}), "`message` belongs to the actions steer and stop"),
         (json!({"goal": "x".repeat(201)}), "`goal` has 201 bytes and delegation.goal_max_bytes is 200"),
         (json!({"goal": "a", "context": "é".repeat(101)}), "`context` has 202 bytes"),
     ];
     for (arguments, words) in cases {
-        let door = Door::new(OPTIONS).await;
-        let output = door.call(arguments.clone()).await;
-        assert!(
-            output.is_error && output.content.contains(&words.replace('"', "\\\"")),
-            "{arguments}: {}",
-            output.content
-        );
-        let keys: Vec<String> = json_of(&output).as_object().expect("an object").keys().cloned().collect();
-        assert_eq!(keys, ["error"], "TOOL-12");
-        assert_eq!(door.delegator.batches().len(), 0, "{arguments} had an effect");
+        refused(&arguments, words).await;
     }
+}
+
+#[tokio::test]
+async fn k23_every_action_that_is_no_whole_action_is_refused_in_words() {
+    let cases = [
+        (json!({"action": "STEER", "message": "x"}), "the action steer needs `subagent_id`"),
+        (json!({"action": "steer", "subagent_id": "sa-0-1", "message": " "}), "the message is empty"),
+        (
+            json!({"action": "steer", "subagent_id": "sa-0-1", "message": ["x"]}),
+            "`message` must be text, found a list",
+        ),
+        (json!({"action": "stop", "subagent_id": 7}), "`subagent_id` must be text, found a number"),
+        (json!({"action": "stop"}), "the action stop needs `subagent_id`"),
+        (json!({"action": "pause"}), "unknown action `pause`; the actions are spawn, list, steer and stop"),
+        (json!({"action": 5, "goal": "a"}), "unknown action `5`"),
+        (json!({"goal": "a", "message": "hurry"}), "`message` belongs to the actions steer and stop"),
+    ];
+    for (arguments, words) in cases {
+        refused(&arguments, words).await;
+    }
+}
+
+async fn refused(arguments: &Value, words: &str) {
+    let door = Door::new(OPTIONS).await;
+    let output = door.call(arguments.clone()).await;
+    assert!(
+        output.is_error && output.content.contains(&words.replace('"', "\\\"")),
+        "{arguments}: {}",
+        output.content
+    );
+    let keys: Vec<String> = json_of(&output).as_object().expect("an object").keys().cloned().collect();
+    assert_eq!(keys, ["error"], "TOOL-12");
+    assert_eq!(door.delegator.batches().len(), 0, "{arguments} had an effect");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use crate::delegate_calls::{Door, OPTIONS};
 use crate::fakes::{FakeDelegator, json_of};
 use legwork_agent::tools::DelegateOptions;
+use legwork_core::batch::Reach;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::report::{FailureReason, InputSummary, Report, TraceItem, TraceStatus};
 use serde_json::json;
@@ -104,7 +105,20 @@ async fn k23_arguments_without_effect_are_named_in_the_answer() {
         "tasks": [{"goal": "a", "role": "leaf", "acp_command": "x"}],
     });
     let note = json_of(&door.call(arguments).await)["note"].as_str().map(str::to_owned).unwrap_or_default();
-    for name in ["background", "context", "role", "acp_command"] {
+    for name in ["context", "role", "acp_command"] {
         assert!(note.contains(&format!("`{name}`")), "{note}");
     }
+}
+
+#[tokio::test]
+async fn out_09_an_agent_that_asked_for_background_is_told_once_that_its_session_waits() {
+    let door = Door::new(OPTIONS).await;
+    let note = |output| json_of(&output)["note"].as_str().map(str::to_owned).unwrap_or_default();
+    let first = note(door.call(json!({"goal": "a", "background": true})).await);
+    assert!(first.starts_with("no_async: ") && first.contains("already holds the outcome"), "{first}");
+    let second = note(door.call(json!({"goal": "a", "background": true})).await);
+    assert_eq!(second, "without effect in this call: `background`");
+    let promised = Door::new(DelegateOptions { reach: Reach::Push, ..OPTIONS }).await;
+    assert!(note(promised.call(json!({"goal": "a"})).await).starts_with("no_async: "));
+    assert_eq!(note(promised.call(json!({"goal": "a"})).await), "");
 }

@@ -18,7 +18,7 @@ const ERROR_BYTES_MAX: usize = 1024;
 const SHARE_BYTES_MIN: usize = 256;
 
 /// The tool's output; the claims are acknowledged when it is stored.
-pub(super) fn output(joined: Joined, summary_bytes_max: usize, unused: &[String]) -> ToolOutput {
+pub(super) fn output(joined: Joined, summary_bytes_max: usize, notes: &[String]) -> ToolOutput {
     let batch = BatchResult::of(&joined.record);
     let children = batch.results.len().max(1);
     let cuts = Cuts {
@@ -30,8 +30,8 @@ pub(super) fn output(joined: Joined, summary_bytes_max: usize, unused: &[String]
     let results: Vec<Value> = batch.results.iter().map(|entry| cuts.entry(entry)).collect();
     let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
     answer["results"] = Value::Array(results);
-    if !unused.is_empty() {
-        answer["note"] = json!(format!("without effect in this call: `{}`", unused.join("`, `")));
+    if !notes.is_empty() {
+        answer["note"] = json!(notes.join("; "));
     }
     ToolOutput { acknowledge: joined.claims, ..ToolOutput::ok(answer.to_string()) }
 }

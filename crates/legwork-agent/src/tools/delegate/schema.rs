@@ -1,7 +1,9 @@
-//! How `delegate_task` is described to a model. The text is made from the limits as they are (TOOL-6, TOOL-7).
+//! How `delegate_task` is described to a model. The text is made from the limits and the reach as they are, so that what
+//! is promised is what happens (TOOL-6, TOOL-7).
 
 use super::{DELEGATE_TASK, DelegateOptions};
 use crate::models::ToolSpec;
+use legwork_core::batch::Reach;
 use serde_json::{Value, json};
 
 /// The tool's description and the schema of its arguments.
@@ -20,17 +22,50 @@ fn description(options: &DelegateOptions) -> String {
         "It cannot delegate in turn.".to_owned()
     };
     format!(
-        "Hand independent pieces of work to subagents that work side by side in the same folder. The call comes back when \
-         all of them have ended, with one result a task in the order of the tasks.\n\
+        "Hand independent pieces of work to subagents that work side by side in the same folder. {}\n\
          - A subagent knows nothing of this conversation. Write everything it needs into goal and context: paths, facts, \
          limits, and what to give back.\n\
          - It cannot ask you or the user anything. {nesting}\n\
          - Up to {} run at once; the others wait their turn.\n\
-         - The work is durable: each result is stored as soon as it exists and outlives this process.\n\
+         - {}\n\
          - What a subagent says about effects outside is its own report; verify what matters.\n\
          - Do not delegate a single tool call or mechanical work; do that yourself.",
+        when(options.reach),
         options.concurrent_max,
+        lasting(options.reach),
     )
+}
+
+fn when(reach: Reach) -> &'static str {
+    match reach {
+        Reach::Joined => {
+            "The call comes back when all of them have ended, with one result a task in the order of the tasks."
+        }
+        Reach::Push => {
+            "They work in the background: the call comes back at once with a handle and no result.\n\
+             - The results of a call come together, as one message of its own, after you have ended your turn and all its \
+             subagents have ended. Until then nothing of them is known: do not state or guess results.\n\
+             - Do not poll or wait. Finish what does not depend on the results, then end your turn with a one-line status."
+        }
+        Reach::History => {
+            "They work in the background: the call comes back at once with a handle and no result.\n\
+             - The results of a call come together, as one message of its own that you read in a later turn. Until then \
+             nothing of them is known: do not state or guess results.\n\
+             - Do not poll or wait. Finish what does not depend on the results, then end your turn with a one-line status."
+        }
+    }
+}
+
+fn lasting(reach: Reach) -> &'static str {
+    match reach {
+        Reach::Joined => {
+            "The work is durable: each result is stored as soon as it exists and outlives this process."
+        }
+        Reach::Push | Reach::History => {
+            "The work is durable: it survives the end of this process, and each result is stored as soon as it exists and \
+             comes to this conversation, also after a restart."
+        }
+    }
 }
 
 fn parameters(options: &DelegateOptions) -> Value {
@@ -38,7 +73,7 @@ fn parameters(options: &DelegateOptions) -> Value {
         None => "One subagent each.".to_owned(),
         Some(max) => format!("One subagent each; at most {max} in this whole session."),
     };
-    json!({
+    let mut parameters = json!({
         "type": "object",
         "properties": {
             "tasks": {
@@ -61,5 +96,28 @@ fn parameters(options: &DelegateOptions) -> Value {
                 }
             }
         }
-    })
+    });
+    match options.reach {
+        // A caller that waits has nothing to look at, to steer or to stop.
+        Reach::Joined => {}
+        Reach::Push | Reach::History => add_control(&mut parameters["properties"]),
+    }
+    parameters
+}
+
+fn add_control(properties: &mut Value) {
+    properties["action"] = json!({
+        "type": "string",
+        "enum": ["spawn", "list", "steer", "stop"],
+        "description": "spawn, which is meant without it, starts the tasks. list shows your running subagents, steer says \
+             `message` to one, stop ends one or a whole delegation."
+    });
+    properties["subagent_id"] = json!({
+        "type": "string",
+        "description": "For steer and stop: which subagent; for stop also a delegation_id."
+    });
+    properties["message"] = json!({
+        "type": "string",
+        "description": "For steer: what the subagent should know or do differently."
+    });
 }

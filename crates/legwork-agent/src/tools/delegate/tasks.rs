@@ -47,12 +47,14 @@ impl std::fmt::Display for TaskError {
     }
 }
 
+/// The key by which models ask for what the session decides (TOOL-9).
+pub(super) const BACKGROUND: &str = "background";
 /// Keys of a task.
 const TASK_KEYS: [&str; 2] = ["goal", "context"];
 /// Keys of a task and of a call that will mean something and do not yet.
 const NOT_BUILT: [&str; 4] = ["output_schema", "images", "group", "route"];
 /// Keys that models send out of habit and that decide nothing (TOOL-8…10, TOOL-18).
-const WITHOUT_EFFECT: [&str; 5] = ["background", "max_iterations", "role", "acp_command", "acp_args"];
+const WITHOUT_EFFECT: [&str; 5] = [BACKGROUND, "max_iterations", "role", "acp_command", "acp_args"];
 
 /// Parses the tasks of `source`: `tasks`, as a list or as a list in JSON text, or one `goal`, each with `context`.
 ///

@@ -103,6 +103,7 @@ impl Rig {
 
     pub(super) fn invocation(&self, arguments: Value) -> Invocation {
         let site = Site {
+            reach: legwork_core::batch::Reach::Joined,
             actor: Actor::Child(self.child.clone()),
             lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 1 },
             fence: Fence { owner: OwnerId::from_bits(1), epoch: Epoch(1) },

@@ -33,9 +33,9 @@ fn inv_18_only_allowed_tools_are_offered() {
 #[test]
 fn each_tool_says_what_it_does_to_the_world() {
     let rig = Rig::new();
-    assert_eq!(rig.toolbox.effect("read_file"), Some(Effect::ReadOnly));
-    assert_eq!(rig.toolbox.effect("terminal"), Some(Effect::Changes));
-    assert_eq!(rig.toolbox.effect("bash"), None);
+    assert_eq!(rig.toolbox.effect("read_file", &json!({})), Some(Effect::ReadOnly));
+    assert_eq!(rig.toolbox.effect("terminal", &json!({})), Some(Effect::Changes));
+    assert_eq!(rig.toolbox.effect("bash", &json!({})), None);
 }
 
 struct Broken;

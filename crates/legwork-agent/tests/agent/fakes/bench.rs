@@ -7,7 +7,7 @@ use legwork_agent::journal::Journal;
 use legwork_agent::models::Model;
 use legwork_agent::tools::{Site, Tool, Toolbox};
 use legwork_agent::turn::{self, Agent, Context, Start, TurnLimits};
-use legwork_core::batch::{Lineage, Rights, Route, Setting};
+use legwork_core::batch::{Lineage, Reach, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message};
@@ -68,6 +68,7 @@ impl Bench {
             lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 0 },
             fence: Self::fence(),
             setting,
+            reach: Reach::Joined,
             spill: "/nowhere".into(),
             line: Arc::clone(&self.line) as Arc<dyn Line>,
         }

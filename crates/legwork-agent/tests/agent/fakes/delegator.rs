@@ -25,6 +25,8 @@ pub struct FakeDelegator {
     stops: Mutex<Vec<Scope>>,
     refusals: Mutex<Vec<Refusal>>,
     report: Box<dyn Fn(&str) -> Report + Send + Sync>,
+    views: Mutex<Vec<ChildView>>,
+    steers: Mutex<Vec<(ChildId, String, Option<SessionId>)>>,
     /// Joins never come back.
     pub hangs: bool,
 }
@@ -50,6 +52,8 @@ impl FakeDelegator {
             stops: Mutex::default(),
             refusals: Mutex::default(),
             report: Box::new(report),
+            views: Mutex::default(),
+            steers: Mutex::default(),
             hangs: false,
         }
     }
@@ -64,6 +68,15 @@ impl FakeDelegator {
 
     pub fn stops(&self) -> Vec<Scope> {
         self.stops.lock().expect("no holder panics").clone()
+    }
+
+    /// What a look shows from now on.
+    pub fn show(&self, views: Vec<ChildView>) {
+        *self.views.lock().expect("no holder panics") = views;
+    }
+
+    pub fn steers(&self) -> Vec<(ChildId, String, Option<SessionId>)> {
+        self.steers.lock().expect("no holder panics").clone()
     }
 
     async fn append(&self, delegation: &DelegationId, (seq, at): (u64, i64), facts: Vec<Fact>) {
@@ -140,18 +153,28 @@ impl Delegator for FakeDelegator {
         })
     }
 
+    /// Tells every child that is shown and that has not ended.
     fn stop(&self, scope: Scope, _: StopReason, _: Force) -> Pending<'_, Stopped> {
+        let views = self.views.lock().expect("no holder panics");
+        let is_in_scope = |view: &&ChildView| match &scope {
+            Scope::Child(child) => view.child == *child,
+            Scope::Delegation(delegation) => view.delegation == *delegation,
+            Scope::Session(session) => view.session == *session,
+            Scope::Unit(_) | Scope::All => false,
+        };
+        let children = views.iter().filter(is_in_scope).map(|view| view.child.clone()).collect();
         self.stops.lock().expect("no holder panics").push(scope);
-        Box::pin(async { Stopped::default() })
+        Box::pin(async { Stopped { children } })
     }
 
     fn steer(
         &self,
-        _: &ChildId,
-        _: String,
-        _: Option<&SessionId>,
+        child: &ChildId,
+        text: String,
+        session: Option<&SessionId>,
     ) -> Pending<'_, Result<RequestId, SteerError>> {
-        panic!("delegate_task does not steer")
+        self.steers.lock().expect("no holder panics").push((child.clone(), text, session.cloned()));
+        Box::pin(async { Ok(RequestId::from_bits(1)) })
     }
 
     fn attach(&self, _: &SessionId, _: Arc<dyn Inbox>) -> Pending<'_, ()> {
@@ -159,7 +182,8 @@ impl Delegator for FakeDelegator {
     }
 
     fn view(&self, _: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {
-        panic!("delegate_task does not look")
+        let views = self.views.lock().expect("no holder panics").clone();
+        Box::pin(async { views })
     }
 
     fn watch(&self) -> Box<dyn Watch> {

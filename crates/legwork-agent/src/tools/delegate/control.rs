@@ -1,0 +1,175 @@
+//! The control actions of `delegate_task`: looking at, steering and stopping what the caller owns (CTRL-1…7, 9). They work
+//! at any depth, in any session, and while delegation is paused (TOOL-16).
+//!
+//! A caller owns what its session delegated, and a subagent only what stands below itself. Everything else is, in one and
+//! the same answer, not there (CTRL-4).
+
+use super::lists::{Line, Lists};
+use crate::excerpt::head_of;
+use crate::tools::Site;
+use legwork_core::child::ChildState;
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{ChildView, Delegator};
+use legwork_core::steering::Scope;
+use legwork_core::step::Actor;
+use serde_json::{Value, json};
+
+/// Subagents that one answer shows.
+const SHOWN_MAX: usize = 100;
+/// Bytes of a goal that it shows.
+const GOAL_BYTES_MAX: usize = 200;
+/// Ids that an error names.
+const NAMED_MAX: usize = 20;
+
+const EMPTY: &str =
+    "no subagent of yours is running; results that have not come in yet come as messages of their own";
+const UNCHANGED: &str = "nothing has changed since you last looked. Do not look again: waiting costs nothing, and each result comes by \
+     itself, as a message of its own, after you have ended your turn";
+const STOPPED: &str = "it was asked to end and does so at its next step; what it has done until then still comes back, in the usual way";
+const STEERED: &str = "the message is stored; the subagent reads it at its next step";
+
+/// The subagents of the caller that have not ended.
+pub(super) async fn list(delegator: &dyn Delegator, site: &Site, lists: &Lists) -> Value {
+    let owned = owned(delegator, site).await;
+    let lines: Vec<Line> = owned.iter().map(|view| (view.child.clone(), status(view.state))).collect();
+    let is_unchanged = lists.is_unchanged(&site.actor, lines);
+    let shown: Vec<Value> = owned.iter().take(SHOWN_MAX).map(item).collect();
+    let mut answer = json!({"action": "list", "count": owned.len(), "subagents": shown});
+    if owned.is_empty() {
+        answer["note"] = json!(EMPTY);
+    } else if is_unchanged {
+        answer["note"] = json!(UNCHANGED);
+    }
+    if owned.len() > SHOWN_MAX {
+        answer["omitted"] = json!(owned.len() - SHOWN_MAX);
+    }
+    answer
+}
+
+/// Says something to a subagent of the caller.
+pub(super) async fn steer(
+    delegator: &dyn Delegator,
+    site: &Site,
+    (id, message): (String, String),
+) -> Result<Value, String> {
+    let owned = owned(delegator, site).await;
+    let Some(view) = owned.iter().find(|view| view.child.as_str() == id) else {
+        return Err(not_found(&id, &owned));
+    };
+    let steered = delegator.steer(&view.child, message, Some(&site.lineage.session)).await;
+    steered.map_err(|error| error.to_string())?;
+    Ok(json!({"action": "steer", "subagent_id": id, "status": "queued", "note": STEERED}))
+}
+
+/// Ends a subagent of the caller, or all of a delegation, and everything below.
+pub(super) async fn stop(delegator: &dyn Delegator, site: &Site, id: String) -> Result<Value, String> {
+    let owned = owned(delegator, site).await;
+    let (scope, key) = match aim(&owned, &id) {
+        Some(Aim::Child(child)) => (Scope::Child(child), "subagent_id"),
+        Some(Aim::Delegation(delegation)) => (Scope::Delegation(delegation), "delegation_id"),
+        None => return Err(not_found(&id, &owned)),
+    };
+    let stopped = delegator.stop(scope, StopReason::Cancelled, Force::Ask).await;
+    if stopped.children.is_empty() {
+        return Err(format!("{id} has ended in the same moment; its result comes in the usual way"));
+    }
+    let mut answer = json!({"action": "stop", "status": "interrupt_requested", "note": STOPPED});
+    answer[key] = json!(id);
+    Ok(answer)
+}
+
+enum Aim {
+    Child(ChildId),
+    Delegation(DelegationId),
+}
+
+fn aim(owned: &[ChildView], id: &str) -> Option<Aim> {
+    let child =
+        owned.iter().find(|view| view.child.as_str() == id).map(|view| Aim::Child(view.child.clone()));
+    let delegation = || owned.iter().find(|view| view.delegation.as_str() == id);
+    child.or_else(|| delegation().map(|view| Aim::Delegation(view.delegation.clone())))
+}
+
+async fn owned(delegator: &dyn Delegator, site: &Site) -> Vec<ChildView> {
+    let views = delegator.view(None).await;
+    let is_owned = |view: &&ChildView| {
+        view.session == site.lineage.session
+            && view.state.outcome().is_none()
+            && match &site.actor {
+                Actor::Session(session) => *session == view.session,
+                Actor::Child(caller) => stands_below(view, caller, &views),
+            }
+    };
+    views.iter().filter(is_owned).cloned().collect()
+}
+
+/// Whether a child stands below `caller`. Those between the two wait for it, so they are among the views.
+fn stands_below(view: &ChildView, caller: &ChildId, views: &[ChildView]) -> bool {
+    let mut parent = view.parent.as_ref();
+    // No chain is longer than there are children.
+    for _ in 0..=views.len() {
+        match parent {
+            Some(above) if above == caller => return true,
+            Some(above) => {
+                parent = views.iter().find(|view| view.child == *above).and_then(|view| view.parent.as_ref());
+            }
+            None => return false,
+        }
+    }
+    false
+}
+
+/// One answer for what is unknown, has ended or is somebody else's.
+fn not_found(id: &str, owned: &[ChildView]) -> String {
+    let id = head_of(id, GOAL_BYTES_MAX);
+    if owned.is_empty() {
+        return format!(
+            "there is no running subagent {id} of yours: none of yours is running. Do not ask again"
+        );
+    }
+    let named: Vec<&str> = owned.iter().take(NAMED_MAX).map(|view| view.child.as_str()).collect();
+    let more = if owned.len() > NAMED_MAX { " and more" } else { "" };
+    format!("there is no running subagent {id} of yours; there are {}{more}", named.join(", "))
+}
+
+fn item(view: &ChildView) -> Value {
+    json!({
+        "subagent_id": view.child,
+        "parent_id": view.parent,
+        "delegation_id": view.delegation,
+        "goal": head_of(&view.goal, GOAL_BYTES_MAX),
+        "model": view.model,
+        "status": status(view.state),
+        "running_seconds": tenths(view.elapsed.as_secs_f64()),
+        "accepting_steer": takes_steers(view.state),
+        "live_transcript": view.transcript,
+        "phase": view.pulse.phase_text(),
+        "quiet_seconds": tenths(view.quiet.as_secs_f64()),
+    })
+}
+
+fn tenths(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
+}
+
+/// The word for a state that is not the last.
+fn status(state: ChildState) -> &'static str {
+    match state {
+        ChildState::Queued { .. } => "queued",
+        ChildState::Running { .. } => "running",
+        ChildState::Parked { .. } | ChildState::Waiting { .. } => "waiting",
+        ChildState::Stopping { .. } => "stopping",
+        ChildState::Settled(outcome) => outcome.status().as_str(),
+    }
+}
+
+fn takes_steers(state: ChildState) -> bool {
+    match state {
+        ChildState::Queued { .. }
+        | ChildState::Running { .. }
+        | ChildState::Parked { .. }
+        | ChildState::Waiting { .. } => true,
+        ChildState::Stopping { .. } | ChildState::Settled(_) => false,
+    }
+}

@@ -1,0 +1,56 @@
+//! The answer to a call whose work goes on in the background: a handle, and what to do until the results come (OUT-3…6,
+//! OUT-8). It holds nothing that could be taken for a result (invariant 20).
+
+use crate::excerpt::head_of;
+use legwork_core::batch::{Task, Ticket};
+use serde_json::{Value, json};
+
+/// Bytes of one goal that are repeated.
+const GOAL_BYTES_MAX: usize = 300;
+
+const CONTROL_HINT: &str = "While they run: action list shows them; action steer with a subagent_id and a message gives one of \
+     them a correction, which it reads at its next step; action stop with a subagent_id, or with the delegation_id, ends \
+     it, and what it has done until then still comes back.";
+const TRANSCRIPTS_HINT: &str =
+    "One file a task, in the order of the tasks; they only grow and may be read at any time.";
+
+/// The handle of `tasks` that were accepted as `ticket`.
+pub(super) fn handle(ticket: &Ticket, tasks: &[Task], unused: &[String]) -> Value {
+    let goals: Vec<&str> = tasks.iter().map(|task| head_of(&task.goal, GOAL_BYTES_MAX)).collect();
+    let mut handle = json!({
+        "status": "dispatched",
+        "mode": "background",
+        "count": tasks.len(),
+        "delegation_id": ticket.delegation,
+        "goals": goals,
+        "note": note(ticket, tasks.len(), unused),
+        "subagent_ids": ticket.children,
+        "control_hint": CONTROL_HINT,
+    });
+    if ticket.units.len() > 1 {
+        let unit = |unit: &legwork_core::batch::Unit| json!({"delegation_id": unit.id, "group": null, "task_indexes": unit.task_indexes});
+        handle["units"] = ticket.units.iter().map(unit).collect();
+    }
+    let transcripts: Vec<&String> = ticket.transcripts.iter().filter(|path| !path.is_empty()).collect();
+    if !transcripts.is_empty() {
+        handle["live_transcripts"] = json!(transcripts);
+        handle["live_transcripts_hint"] = json!(TRANSCRIPTS_HINT);
+    }
+    handle
+}
+
+fn note(ticket: &Ticket, tasks: usize, unused: &[String]) -> String {
+    let work = match (tasks, ticket.units.len()) {
+        (1, _) => "The subagent works in the background. Its result comes as a message of its own after you have ended your turn".to_owned(),
+        (tasks, 1) => format!("{tasks} subagents work in the background. Their results come together, as one message of its own after you have ended your turn and all of them have ended"),
+        (tasks, units) => format!("{tasks} subagents work in the background, in {units} units. Each unit reports by itself, as a message of its own after you have ended your turn"),
+    };
+    let mut note = format!(
+        "{work}. There is no result yet: do not state or guess one, and do not wait or poll. Finish what does not depend on it, \
+         then end your turn with a one-line status."
+    );
+    if !unused.is_empty() {
+        note.push_str(&format!(" Without effect in this call: `{}`.", unused.join("`, `")));
+    }
+    note
+}

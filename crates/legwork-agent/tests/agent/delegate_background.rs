@@ -1,0 +1,224 @@
+//! `delegate_task` of an agent that can be woken: the handle, and looking, steering and stopping.
+
+use crate::delegate_calls::{Door, OPTIONS};
+use crate::fakes::{Bench, FakeModel, Say, call, json_of};
+use legwork_agent::tools::{DelegateOptions, DelegateTool, Effect, Site, Tool};
+use legwork_core::batch::Reach;
+use legwork_core::child::ChildState;
+use legwork_core::ids::{ChildId, DelegationId, SessionId};
+use legwork_core::outcome::{Ending, FailureKind, Outcome};
+use legwork_core::ports::ChildView;
+use legwork_core::pulse::Pulse;
+use legwork_core::steering::Scope;
+use legwork_core::step::Actor;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PUSH: DelegateOptions = DelegateOptions { reach: Reach::Push, ..OPTIONS };
+
+fn session() -> SessionId {
+    SessionId::from_bits(1)
+}
+
+/// The agent of a session that can be woken.
+fn site(door: &Door) -> Site {
+    Site { actor: Actor::Session(session()), reach: Reach::Push, ..door.bench.site() }
+}
+
+async fn ask(door: &Door, arguments: Value) -> Value {
+    json_of(&door.call_from(site(door), arguments).await)
+}
+
+/// The child with this number, below another one if there is one.
+fn view(number: u32, parent: Option<u32>) -> ChildView {
+    ChildView {
+        delegation: DelegationId::from_bits(number),
+        session: session(),
+        parent: parent.map(|parent| ChildId::from_bits(0, parent)),
+        child: ChildId::from_bits(0, number),
+        task_index: 0,
+        goal: format!("goal {number}"),
+        model: "fake/model".to_owned(),
+        transcript: Some(format!("/live/{number}.log")),
+        state: ChildState::Running { attempt: 1 },
+        pulse: Pulse::default(),
+        elapsed: Duration::from_millis(1260),
+        quiet: Duration::from_millis(310),
+    }
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    let items = answer["subagents"].as_array().expect("a list");
+    items.iter().map(|item| item["subagent_id"].as_str().expect("an id")).collect()
+}
+
+#[tokio::test]
+async fn out_03_to_08_a_call_of_a_session_that_can_be_woken_comes_back_at_once_with_a_handle() {
+    let door = Door::new(PUSH).await;
+    let output = door.call_from(site(&door), json!({"tasks": "[{\"goal\":\"a\"},{\"goal\":\"b\"}]"})).await;
+    assert_eq!((output.acknowledge.len(), door.batch().reach), (0, Reach::Push));
+    assert_eq!(door.bench.line.words(), Vec::<String>::new(), "it does not wait");
+    let handle = json_of(&output);
+    assert_eq!(
+        (&handle["status"], &handle["mode"], &handle["count"], &handle["delegation_id"], &handle["goals"]),
+        (&json!("dispatched"), &json!("background"), &json!(2), &json!("deleg_00000001"), &json!(["a", "b"]))
+    );
+    assert_eq!(handle["subagent_ids"], json!(["sa-0-00000001", "sa-1-00000001"]));
+    assert_eq!(
+        (handle.get("units"), handle.get("results"), handle.get("live_transcripts")),
+        (None, None, None)
+    );
+    let note = handle["note"].as_str().expect("a note");
+    for words in ["no result yet", "do not state or guess", "do not wait or poll", "one-line status"] {
+        assert!(note.contains(words), "{words} is missing in {note}");
+    }
+    assert!(
+        handle["control_hint"].as_str().is_some_and(|hint| hint.contains("steer") && hint.contains("stop"))
+    );
+}
+
+#[tokio::test]
+async fn mode_01_only_the_session_itself_is_answered_at_once() {
+    for (depth, reach, expected) in
+        [(0, Reach::Push, Reach::Push), (0, Reach::Joined, Reach::Joined), (1, Reach::Push, Reach::Joined)]
+    {
+        let door = Door::new(DelegateOptions { depth_max: 3, ..PUSH }).await;
+        let mut site = Site { reach, ..site(&door) };
+        site.lineage.depth = depth;
+        door.call_from(site, json!({"goal": "a", "background": false})).await;
+        assert_eq!(door.batch().reach, expected, "depth {depth}, {reach:?}");
+    }
+    let door = Door::new(OPTIONS).await;
+    door.call_from(site(&door), json!({"goal": "a", "background": true})).await;
+    assert_eq!(door.batch().reach, Reach::Joined, "what was not promised does not happen");
+}
+
+#[test]
+fn tool_07_what_is_promised_is_what_happens() {
+    let spec = |options| DelegateTool::new(options).spec();
+    let push = spec(PUSH);
+    for words in [
+        "comes back at once with a handle",
+        "after you have ended your turn",
+        "Do not poll",
+        "survives the end of this process",
+    ] {
+        assert!(push.description.contains(words), "{words} is missing in {}", push.description);
+    }
+    assert_eq!(push.parameters["properties"]["action"]["enum"], json!(["spawn", "list", "steer", "stop"]));
+    assert_eq!(push.parameters.get("required"), None);
+    let joined = spec(OPTIONS);
+    assert!(joined.description.contains("comes back when all of them have ended"));
+    assert!(
+        !joined.description.contains("handle") && joined.parameters["properties"].get("action").is_none()
+    );
+}
+
+#[tokio::test]
+async fn ctrl_01_a_list_shows_what_runs_and_says_when_looking_again_is_in_vain() {
+    let door = Door::new(PUSH).await;
+    let look = json!({"action": " List "});
+    let empty = ask(&door, look.clone()).await;
+    assert_eq!((&empty["count"], empty["subagents"].as_array().map(Vec::len)), (&json!(0), Some(0)));
+    assert!(empty["note"].as_str().is_some_and(|note| note.contains("no subagent of yours")));
+    let stopping = ChildView { state: ChildState::Settled(Outcome::Succeeded), ..view(9, None) };
+    door.delegator.show(vec![view(1, None), view(2, Some(1)), stopping]);
+    let first = ask(&door, look.clone()).await;
+    assert_eq!(ids(&first), ["sa-0-00000001", "sa-0-00000002"], "{first}");
+    assert_eq!(
+        first["subagents"][1],
+        json!({
+            "subagent_id": "sa-0-00000002", "parent_id": "sa-0-00000001", "delegation_id": "deleg_00000002",
+            "goal": "goal 2", "model": "fake/model", "status": "running", "running_seconds": 1.3,
+            "accepting_steer": true, "live_transcript": "/live/2.log", "phase": "starting", "quiet_seconds": 0.3,
+        })
+    );
+    assert_eq!(first.get("note"), None);
+    let again = ask(&door, look.clone()).await;
+    assert!(again["note"].as_str().is_some_and(|note| note.contains("nothing has changed")), "{again}");
+    door.delegator.show(vec![view(1, None)]);
+    assert_eq!(ask(&door, look).await.get("note"), None);
+}
+
+#[tokio::test]
+async fn ctrl_04_unknown_ended_and_foreign_children_are_not_there_in_the_same_words() {
+    let door = Door::new(PUSH).await;
+    let foreign = ChildView { session: SessionId::from_bits(2), ..view(3, None) };
+    let ended =
+        ChildView { state: ChildState::Settled(Outcome::Failed(FailureKind::Model)), ..view(4, None) };
+    door.delegator.show(vec![view(1, None), foreign, ended]);
+    for action in ["steer", "stop"] {
+        let mut answers = Vec::new();
+        for id in ["sa-0-00000003", "sa-0-00000004", "sa-0-00000005", "deleg_00000003"] {
+            let answer = ask(&door, json!({"action": action, "subagent_id": id, "message": "hurry"})).await;
+            let error = answer["error"].as_str().expect("an error").to_owned();
+            assert!(error.contains("sa-0-00000001"), "it names those there are: {error}");
+            answers.push(error.replace(id, "ID"));
+        }
+        answers.dedup();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+    }
+    assert_eq!((door.delegator.steers().len(), door.delegator.stops().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn ctrl_05_and_06_what_the_session_owns_is_steered_and_stopped() {
+    let door = Door::new(PUSH).await;
+    door.delegator.show(vec![view(1, None), view(2, Some(1))]);
+    let steer = json!({"action": "steer", "subagent_id": "sa-0-00000002", "message": "hurry"});
+    let steered = ask(&door, steer).await;
+    assert_eq!((&steered["status"], &steered["subagent_id"]), (&json!("queued"), &json!("sa-0-00000002")));
+    let said = (ChildId::from_bits(0, 2), "hurry".to_owned(), Some(session()));
+    assert_eq!(door.delegator.steers(), [said]);
+    let stopped = ask(&door, json!({"action": "stop", "subagent_id": "sa-0-00000001"})).await;
+    assert_eq!(
+        (&stopped["status"], &stopped["subagent_id"]),
+        (&json!("interrupt_requested"), &json!("sa-0-00000001"))
+    );
+    let stopped = ask(&door, json!({"action": "stop", "subagent_id": "deleg_00000002"})).await;
+    assert_eq!(stopped["delegation_id"], json!("deleg_00000002"));
+    let scopes = [Scope::Child(ChildId::from_bits(0, 1)), Scope::Delegation(DelegationId::from_bits(2))];
+    assert_eq!(door.delegator.stops(), scopes);
+}
+
+#[tokio::test]
+async fn ctrl_09_a_subagent_owns_only_what_stands_below_itself() {
+    let door = Door::new(PUSH).await;
+    door.delegator.show(vec![view(1, None), view(2, Some(1)), view(3, Some(2)), view(4, None)]);
+    let child = Site { actor: Actor::Child(ChildId::from_bits(0, 1)), ..site(&door) };
+    let list = json_of(&door.call_from(child.clone(), json!({"action": "list"})).await);
+    assert_eq!(ids(&list), ["sa-0-00000002", "sa-0-00000003"]);
+    let output = door.call_from(child, json!({"action": "stop", "subagent_id": "sa-0-00000001"})).await;
+    assert!(output.is_error, "not itself: {}", output.content);
+    assert_eq!(door.delegator.stops(), []);
+}
+
+#[test]
+fn tool_21_control_actions_do_not_count_as_calls_that_start_work() {
+    let tool = DelegateTool::new(PUSH);
+    assert_eq!(tool.effect_of(&json!({"goal": "a"})), Effect::Rejoins);
+    for action in ["list", "steer", "stop"] {
+        let arguments = json!({"action": action, "subagent_id": "x", "message": "y"});
+        assert_eq!(tool.effect_of(&arguments), Effect::ReadOnly, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn k21_a_model_that_steers_a_child_that_ended_for_ever_is_cut_off() {
+    let door = Door::new(PUSH).await;
+    let steer = |n: usize| {
+        call(
+            &format!("c{n}"),
+            "delegate_task",
+            json!({"action": "steer", "subagent_id": "sa-0-00000009", "message": "go on"}),
+        )
+    };
+    let model = FakeModel::new((0..20).map(|n| Say::Calls("", vec![steer(n)])));
+    let tool = DelegateTool::new(PUSH);
+    tool.connect(Arc::clone(&door.delegator) as Arc<_>);
+    let bench = Bench::new(Arc::clone(&model), vec![Arc::new(tool) as Arc<dyn Tool>]);
+    let report = bench.run().await;
+    assert_eq!(report.ending, Ending::Failed(FailureKind::Tool));
+    assert_eq!(model.calls(), 3);
+}

@@ -36,7 +36,7 @@ pub(crate) fn head_of(text: &str, bytes_max: usize) -> &str {
     }
 }
 
-fn tail_of(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn tail_of(text: &str, bytes_max: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes_max);
     while !text.is_char_boundary(start) {
         start += 1;

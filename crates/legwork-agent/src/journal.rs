@@ -124,6 +124,11 @@ impl Journal {
         Ok((journal, recorded))
     }
 
+    /// The number of the step that begins next.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.next
+    }
+
     /// Lets a conversation grow along with this journal.
     pub(crate) fn with_history(mut self, history: History) -> Self {
         self.history = Some(history);
@@ -226,7 +231,6 @@ impl Journal {
     ///
     /// # Errors
     /// [`StoreError`]; nothing is stored then.
-    #[allow(dead_code, reason = "the conversation loop appends what comes in")]
     pub(crate) async fn append(
         &mut self,
         messages: Vec<Message>,

@@ -37,6 +37,7 @@ use way::Way;
 
 pub(crate) use call::kind;
 pub use context::Context;
+pub(crate) use words::broken_off;
 
 /// What a reader of the transcript is told about a reply that the provider cut off.
 const CUT_NOTE: &str = "the reply reached the provider's limit of output tokens and was cut off";

@@ -36,6 +36,25 @@ pub enum SessionEvent {
     Idle,
 }
 
+impl From<LineEvent> for SessionEvent {
+    fn from(event: LineEvent) -> Self {
+        match event {
+            LineEvent::Compacted { messages, tokens_before, tokens_after, .. } => {
+                SessionEvent::Compacted { messages, tokens_before, tokens_after }
+            }
+            told @ (LineEvent::ModelCalled
+            | LineEvent::Text(_)
+            | LineEvent::Thinking(_)
+            | LineEvent::Replied { .. }
+            | LineEvent::Retrying { .. }
+            | LineEvent::ToolStarted { .. }
+            | LineEvent::ToolMoved
+            | LineEvent::ToolEnded { .. }
+            | LineEvent::Note(_)) => SessionEvent::Told(told),
+        }
+    }
+}
+
 /// Why a turn begins.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {

@@ -23,7 +23,7 @@ pub(super) fn why(reason: StopReason) -> &'static str {
 }
 
 /// The end of a reply that was broken off.
-pub(super) fn broken_off(reason: StopReason) -> String {
+pub(crate) fn broken_off(reason: StopReason) -> String {
     format!("[the turn ended here without an answer: {}]", why(reason))
 }
 

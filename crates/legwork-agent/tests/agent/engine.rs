@@ -1,15 +1,17 @@
 //! The agent under the real engine, over the store in memory: a tree of agents that wait for each other.
 
 use crate::delegate_calls::OPTIONS;
-use crate::fakes::{Bench, FakeTool, allowance, call, rights, route};
+use crate::fakes::{Bench, FakeProcesses, FakeTool, allowance, call, rights, route};
 use futures::{FutureExt, StreamExt, stream};
 use legwork_agent::models::{Model, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
 use legwork_agent::process::Shells;
-use legwork_agent::session::{RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
+use legwork_agent::session::{
+    RunOutcome, RunSetup, SessionLine, SessionSetup, SessionStop, Which, run_prompt,
+};
 use legwork_agent::tools::{BackgroundProcesses, Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
-use legwork_core::batch::{Route, Setting};
+use legwork_core::batch::{Reach, Route, Setting};
 use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
@@ -157,25 +159,26 @@ impl House {
         let handle = Arc::new(self.engine.handle());
         let session_door = door();
         session_door.connect(Arc::clone(&handle) as Arc<dyn Delegator>);
-        let setup = RunSetup {
+        let which = Which::New(NewSession {
+            id: SessionId::from_bits(5),
+            name: None,
+            kind: SessionKind::Run,
+            folder: "/".to_owned(),
+            at: Timestamp(0),
+        });
+        let session = SessionSetup {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
+            processes: FakeProcesses::new(),
             model: Arc::clone(&self.model) as Arc<dyn Model>,
             toolbox: toolbox(&session_door),
-            delegator: handle,
             limits: TurnLimits::default(),
-            session: NewSession {
-                id: SessionId::from_bits(5),
-                name: None,
-                kind: SessionKind::Run,
-                folder: "/".to_owned(),
-                at: Timestamp(0),
-            },
             fence: Bench::fence(),
             setting: setting(),
+            reach: Reach::Joined,
             depth_max: DEPTH_MAX,
             spill: "/nowhere".into(),
-            prompt: prompt.to_owned(),
         };
+        let setup = RunSetup { session, delegator: handle, which, prompt: prompt.to_owned() };
         let line = self.line.take().expect("a house runs once");
         run_prompt(setup, line, &self.stop).await.expect("it starts")
     }
@@ -202,7 +205,7 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTo
 }
 
 /// These agents run no commands.
-fn no_commands(store: &Arc<MemoryStore>) -> Arc<BackgroundProcesses> {
+pub fn no_commands(store: &Arc<MemoryStore>) -> Arc<BackgroundProcesses> {
     let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
     Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>).background
 }

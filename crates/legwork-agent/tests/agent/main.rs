@@ -3,6 +3,7 @@
 
 #[path = "../models_support/asking.rs"]
 mod asking;
+mod conversation;
 mod delegate_background;
 mod delegate_calls;
 mod delegate_results;

@@ -1,13 +1,16 @@
 //! A one-shot session: what is stored of its conversation at every moment, and what comes out.
 
 use crate::fakes::{
-    Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, allowance, call, failure, rights, route,
+    Bench, Dropped, FakeDelegator, FakeModel, FakeProcesses, FakeTool, Say, allowance, call, failure, rights,
+    route,
 };
 use legwork_agent::models::Model;
-use legwork_agent::session::{RunError, RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
+use legwork_agent::session::{
+    OpenError, RunOutcome, RunSetup, SessionLine, SessionSetup, SessionStop, Which, run_prompt,
+};
 use legwork_agent::tools::{DelegateTool, Effect, Tool, ToolOutput, Toolbox};
 use legwork_agent::turn::TurnLimits;
-use legwork_core::batch::Setting;
+use legwork_core::batch::{Reach, Setting};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::message::{Author, Message, Part};
@@ -50,19 +53,19 @@ impl Desk {
         let delegate = DelegateTool::new(crate::delegate_calls::OPTIONS);
         delegate.connect(Arc::clone(&self.delegator) as Arc<dyn Delegator>);
         let tools = tools.into_iter().chain([Arc::new(delegate) as Arc<dyn Tool>]).collect();
-        RunSetup {
+        let which = Which::New(NewSession {
+            id: session_id(),
+            name: None,
+            kind: SessionKind::Run,
+            folder: "/".to_owned(),
+            at: Timestamp(0),
+        });
+        let session = SessionSetup {
             store: Arc::clone(&self.delegator.store) as Arc<dyn Store>,
+            processes: FakeProcesses::new(),
             model: model as Arc<dyn Model>,
             toolbox: Arc::new(Toolbox::new(tools)),
-            delegator: Arc::clone(&self.delegator) as Arc<dyn Delegator>,
             limits: TurnLimits::default(),
-            session: NewSession {
-                id: session_id(),
-                name: None,
-                kind: SessionKind::Run,
-                folder: "/".to_owned(),
-                at: Timestamp(0),
-            },
             fence: Bench::fence(),
             setting: Setting {
                 folder: "/".to_owned(),
@@ -70,17 +73,19 @@ impl Desk {
                 rights: rights(&["look", "change", "delegate_task"]),
                 allowance: allowance(10),
             },
+            reach: Reach::Joined,
             depth_max: 1,
             spill: "/nowhere".into(),
-            prompt: "What colour is it?".to_owned(),
-        }
+        };
+        let delegator = Arc::clone(&self.delegator) as Arc<dyn Delegator>;
+        RunSetup { session, delegator, which, prompt: "What colour is it?".to_owned() }
     }
 
     async fn run(
         &mut self,
         model: Arc<FakeModel>,
         tools: Vec<Arc<dyn Tool>>,
-    ) -> Result<RunOutcome, RunError> {
+    ) -> Result<RunOutcome, OpenError> {
         let line = self.line.take().expect("a desk runs once");
         run_prompt(self.setup(model, tools), line, &self.stop).await
     }
@@ -318,7 +323,7 @@ async fn k43_a_blank_answer_and_a_failure_leave_no_message_that_a_provider_refus
 async fn a_missing_folder_starts_nothing() {
     let mut desk = Desk::new().await;
     let mut setup = desk.setup(FakeModel::new([]), vec![]);
-    setup.setting.folder = "/no/such/folder".to_owned();
+    setup.session.setting.folder = "/no/such/folder".to_owned();
     let line = desk.line.take().expect("it is there");
     let error = run_prompt(setup, line, &desk.stop).await.expect_err("it cannot start");
     assert!(error.to_string().contains("/no/such/folder"));

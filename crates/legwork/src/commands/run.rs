@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
-use legwork_agent::session::{RunError, RunOutcome, RunSetup, SessionLine, SessionStop, run_prompt};
+use legwork_agent::process::SystemProcesses;
+use legwork_agent::session::{
+    OpenError, RunOutcome, RunSetup, SessionLine, SessionSetup, SessionStop, Which, run_prompt,
+};
 use legwork_agent::worker::ModelSource;
+use legwork_core::batch::Reach;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
@@ -119,25 +123,26 @@ fn setup(
     let mut setting = workplace.setting.clone();
     setting.route = workplace.models.main.clone();
     let model = workplace.models.model(&setting.route);
-    Ok(RunSetup {
+    let which = Which::New(NewSession {
+        id: session,
+        name: None,
+        kind: SessionKind::Run,
+        folder: setting.folder.clone(),
+        at: workplace.owner.now(),
+    });
+    let session = SessionSetup {
         store: workplace.store.clone(),
+        processes: std::sync::Arc::new(SystemProcesses),
         model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
         toolbox: workplace.oneshot_tools(settings),
-        delegator: std::sync::Arc::new(workplace.handle.clone()),
         limits: wire::limits(&settings.delegation),
-        session: NewSession {
-            id: session,
-            name: None,
-            kind: SessionKind::Run,
-            folder: setting.folder.clone(),
-            at: workplace.owner.now(),
-        },
         fence: Fence { owner: workplace.owner.record.id.clone(), epoch: Epoch(1) },
         setting,
+        reach: Reach::Joined,
         depth_max: wire::depth_max(&settings.delegation),
         spill: invocation.paths.state()?.spill(),
-        prompt,
-    })
+    };
+    Ok(RunSetup { session, delegator: std::sync::Arc::new(workplace.handle.clone()), which, prompt })
 }
 
 fn asked_for(asked: Asked, stop: &SessionStop, interrupted: &mut bool) -> Option<Ended> {
@@ -212,11 +217,12 @@ async fn print(
     Ok(if whole { Exit::Success } else { Exit::Incomplete })
 }
 
-impl From<RunError> for CliError {
-    fn from(error: RunError) -> CliError {
+impl From<OpenError> for CliError {
+    fn from(error: OpenError) -> CliError {
         let kind = match &error {
-            RunError::Folder(_) => Kind::Input,
-            RunError::Store(_) => Kind::State,
+            OpenError::Folder(_) => Kind::Input,
+            OpenError::Unknown(_) => Kind::NotFound,
+            OpenError::Held { .. } | OpenError::Store(_) => Kind::State,
         };
         CliError::new(kind, error.to_string())
     }

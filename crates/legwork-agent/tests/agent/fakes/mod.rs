@@ -4,6 +4,7 @@ mod bench;
 mod delegator;
 mod line;
 mod model;
+mod processes;
 mod steps;
 mod tool;
 
@@ -11,5 +12,6 @@ pub use bench::{Bench, allowance, rights, route};
 pub use delegator::{FakeDelegator, json_of};
 pub use line::FakeLine;
 pub use model::{FakeModel, Say, call, failure};
+pub use processes::{FakeProcesses, process};
 pub use steps::FakeSteps;
 pub use tool::{Dropped, FakeTool};

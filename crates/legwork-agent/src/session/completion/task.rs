@@ -1,0 +1,189 @@
+//! One task of a completion: a line of counted facts, then what was asked for and what came of it, quoted (EVT-10…13).
+
+use super::quoted::{cut, name, one_line, quote};
+use super::{head::age, shares::fair, title::Line, whereabouts};
+use legwork_core::completion::Entry;
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::{Outcome, WireStatus};
+use std::time::Duration;
+
+/// Quoted bytes of a goal, of a context, of an error, and of what came too late.
+const GOAL_BYTES_MAX: usize = 480;
+const CONTEXT_BYTES_MAX: usize = 240;
+const ERROR_BYTES_MAX: usize = 1024;
+const MISSED_BYTES_MAX: usize = 480;
+/// What the note of a cut takes at most, apart from the folder of a file.
+const NOTE_BYTES_MAX: usize = 256;
+
+/// A task that has settled.
+pub(super) struct Task<'a> {
+    pub(super) entry: Entry,
+    pub(super) outcome: Outcome,
+    pub(super) child: &'a ChildId,
+    pub(super) delegation: &'a DelegationId,
+    /// How many tasks the call had.
+    pub(super) of: usize,
+    pub(super) goal: &'a str,
+    pub(super) context: Option<&'a str>,
+    /// What was said to the child too late.
+    pub(super) missed: String,
+    /// What is quoted of all this; see [`Task::quoted`].
+    pub(super) sections: Vec<Section>,
+}
+
+/// A quoted text with the line that introduces it.
+pub(super) struct Section {
+    label: &'static str,
+    quoted: String,
+    /// Quoted bytes that it gets at most; the answer gets what is left.
+    bytes_max: usize,
+    /// Bytes before it was quoted.
+    bytes: usize,
+}
+
+impl Task<'_> {
+    /// The same task with all that others wrote quoted.
+    pub(super) fn quoted(mut self) -> Self {
+        self.sections = self.sections();
+        self
+    }
+
+    pub(super) fn title_line(&self) -> Line<'_> {
+        Line { entry: &self.entry, outcome: self.outcome, goal: self.goal }
+    }
+
+    /// The line of counted facts. Nothing of it comes from a child's text.
+    pub(super) fn header(&self) -> String {
+        let entry = &self.entry;
+        let mark = if entry.truncated { " (TRUNCATED)" } else { "" };
+        let reason = entry.failure_reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let model =
+            entry.model.as_deref().map(|model| format!(", model {}", name(model))).unwrap_or_default();
+        format!(
+            "{} TASK {}/{}: {}{reason}{mark}, {}, model calls: {}, tool calls: {}, took {}{model}\n",
+            self.icon(),
+            entry.task_index + 1,
+            self.of,
+            entry.status.as_str(),
+            self.child,
+            entry.api_calls,
+            entry.tool_trace.len(),
+            age(Duration::try_from_secs_f64(entry.duration_seconds).unwrap_or_default()),
+        )
+    }
+
+    fn icon(&self) -> &'static str {
+        if self.entry.truncated {
+            return "⚠";
+        }
+        match self.entry.status {
+            WireStatus::Completed => "✓",
+            WireStatus::BudgetExhausted
+            | WireStatus::Error
+            | WireStatus::Failed
+            | WireStatus::Interrupted
+            | WireStatus::Stalled
+            | WireStatus::Timeout
+            | WireStatus::Unknown => "✗",
+        }
+    }
+
+    fn footer(&self) -> String {
+        match self.entry.live_transcript.as_deref() {
+            Some(path) => format!("Live transcript: {}\n\n", one_line(path)),
+            None => "\n".to_owned(),
+        }
+    }
+
+    /// What it takes apart from the quoted texts; `folder` is the length of the path where files go.
+    pub(super) fn fixed_bytes(&self, folder: usize) -> usize {
+        let labels: usize =
+            self.sections.iter().map(|section| section.label.len() + 2 + NOTE_BYTES_MAX / 4).sum();
+        self.header().len() + labels + self.footer().len() + folder + NOTE_BYTES_MAX
+    }
+
+    /// The quoted bytes that it would take with enough room.
+    pub(super) fn wants(&self) -> usize {
+        self.sections.iter().map(Section::wants).sum()
+    }
+
+    /// The task with all that is known of it.
+    pub(super) fn whole(&self) -> String {
+        self.rendered(|section| section.quoted.clone())
+    }
+
+    /// The task with `share` quoted bytes. `keep` puts an answer that must be cut somewhere and says where.
+    pub(super) fn within(&self, share: usize, keep: impl FnOnce(&str) -> Option<String>) -> String {
+        let sections = &self.sections;
+        let small: Vec<usize> =
+            sections.iter().filter(|section| !section.is_answer()).map(Section::wants).collect();
+        let small_max = if small.len() == sections.len() { share } else { share / 2 };
+        let small = fair(small_max, &small);
+        let answer_max = share - small.iter().sum::<usize>();
+        let (mut small, mut keep) = (small.into_iter(), Some(keep));
+        self.rendered(|section| {
+            if !section.is_answer() {
+                return section.cut(small.next().unwrap_or_default(), "");
+            }
+            if section.quoted.len() <= answer_max {
+                return section.quoted.clone();
+            }
+            let answer = self.entry.summary.as_deref().unwrap_or_default();
+            let file = keep.take().and_then(|keep| keep(answer));
+            section.cut(answer_max, &whereabouts(file.as_deref(), self.delegation))
+        })
+    }
+
+    fn rendered(&self, mut shown: impl FnMut(&Section) -> String) -> String {
+        let mut text = self.header();
+        for section in &self.sections {
+            for line in [section.label, &shown(section)] {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        text.push_str(&self.footer());
+        text
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let entry = &self.entry;
+        let answer = entry.summary.as_deref().filter(|text| !text.trim().is_empty());
+        let answer_label = match (entry.status == WireStatus::Completed, entry.truncated) {
+            (true, false) => "Answer:",
+            (true, true) => {
+                "What it had said when the step limit (delegation.max_iterations) cut it off; it may not be whole:"
+            }
+            (false, _) => "Partial output; it did not complete:",
+        };
+        let error_label = if answer.is_some() { "Error:" } else { "It gave no answer. Error:" };
+        let missed = (!self.missed.is_empty()).then_some(self.missed.as_str());
+        let texts = [
+            ("Goal:", Some(self.goal), GOAL_BYTES_MAX),
+            ("Context:", self.context, CONTEXT_BYTES_MAX),
+            (error_label, entry.error.as_deref(), ERROR_BYTES_MAX),
+            (answer_label, answer, usize::MAX),
+            ("Said to it too late, so it has not read this:", missed, MISSED_BYTES_MAX),
+        ];
+        let sections = texts.into_iter().filter_map(|(label, text, bytes_max)| {
+            let text = text?;
+            Some(Section { label, quoted: quote(text), bytes_max, bytes: text.len() })
+        });
+        sections.collect()
+    }
+}
+
+impl Section {
+    fn is_answer(&self) -> bool {
+        self.bytes_max == usize::MAX
+    }
+
+    fn wants(&self) -> usize {
+        self.quoted.len().min(self.bytes_max)
+    }
+
+    fn cut(&self, bytes_max: usize, where_whole: &str) -> String {
+        let note = format!("cut: the text has {} bytes. {where_whole}", self.bytes);
+        cut(&self.quoted, bytes_max, note.trim_end())
+    }
+}

@@ -1,0 +1,346 @@
+//! The loop of a conversation: one turn at a time. What a person said goes first, in order, each message a turn of its
+//! own; then completions, each a turn of its own. A turn that failed in a way that may pass is tried again by itself, and
+//! meanwhile no completion is taken.
+
+use super::again::{Again, gap, may_pass};
+use super::desk::Desk;
+use super::{Arrived, Conversation, Farewell, wait};
+use crate::journal::wall_clock;
+use crate::session::completion::{self, Arrival, Completion};
+use crate::session::event::{Cause, SessionEvent};
+use crate::session::line::{SessionLine, SessionStop};
+use crate::session::open::{Left, unstored};
+use crate::turn::{Start, broken_off};
+use legwork_core::batch::Reach;
+use legwork_core::ids::{ChildId, ClaimId};
+use legwork_core::message::{Author, Message};
+use legwork_core::outcome::Ending;
+use legwork_core::ports::{Facts, Inbox, Line, Offer, Receipt, StopNotice, StoreError};
+use legwork_core::pulse::LineEvent;
+use legwork_core::report::Report;
+use legwork_core::steering::{Fate, Wish};
+use std::sync::Arc;
+use tokio::time::sleep_until;
+
+/// Why a claim is given back.
+const NOT_STORED: &str = "the turn that was to carry it could not be stored";
+
+/// What comes next.
+enum Next {
+    /// Somebody said this.
+    Said(String),
+    /// A completion is offered.
+    Arrived(Arrived),
+    /// A turn is tried again.
+    Again(Again),
+    /// Nothing any more.
+    Over,
+}
+
+impl Conversation {
+    /// Drives the conversation until it is closed, or until another process has its session. First it answers what was
+    /// left unanswered, or cut off, when the session was closed or its process died.
+    ///
+    /// Dropping the future ends it where it is: what is stored is taken up when the session is opened again.
+    pub async fn run(mut self) -> Farewell {
+        if self.session.setup().reach == Reach::Push {
+            let inbox: Arc<dyn Inbox> = Arc::new(self.handle.clone());
+            self.delegator.attach(self.handle.session(), inbox).await;
+        }
+        let left = std::mem::replace(&mut self.left, Left::Nothing);
+        self.answer(left, 0).await;
+        loop {
+            let next = self.next().await;
+            self.told_idle = false;
+            match next {
+                Next::Said(text) => self.said(text).await,
+                Next::Arrived(arrived) => self.arrived(arrived).await,
+                Next::Again(again) => self.try_again(again).await,
+                Next::Over => return self.leave().await,
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Next {
+        loop {
+            if self.lost.is_some() || self.desk.borrow().is_closing() {
+                return Next::Over;
+            }
+            // A message that could not be stored goes before those that came after it.
+            let holds_back = self.again.as_ref().is_some_and(|again| again.unstored.is_some());
+            if !holds_back && let Some(text) = self.take_message() {
+                return Next::Said(text);
+            }
+            match self.again.take() {
+                Some(again) => {
+                    if let Some(next) = self.pause(again).await {
+                        return next;
+                    }
+                }
+                None => {
+                    self.rest();
+                    tokio::select! {
+                        biased;
+                        () = wait(&mut self.desk, |desk| desk.has_message() || desk.is_closing()) => {}
+                        Some(arrived) = self.offers.recv() => return Next::Arrived(arrived),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the next try. A new message is said at once and answers both; a stop gives the try up.
+    async fn pause(&mut self, again: Again) -> Option<Next> {
+        let (line, stop) = SessionLine::new(Box::new(|_| ()));
+        self.change(|desk| desk.begin(stop));
+        let holds_back = again.unstored.is_some();
+        tokio::select! {
+            biased;
+            notice = line.stopped() => self.give_up(again, notice).await,
+            () = wait(&mut self.desk, |desk| desk.is_closing() || desk.has_message() && !holds_back) => {
+                self.again = Some(again);
+            }
+            // Deadline: what failed in passing is given time before it is tried again.
+            () = sleep_until(again.due) => return Some(Next::Again(again)),
+        }
+        None
+    }
+
+    /// The person wants no more tries. The conversation says so, so that nobody takes them up later either.
+    async fn give_up(&mut self, again: Again, notice: StopNotice) {
+        self.change(Desk::work);
+        if self.desk.borrow().is_closing() {
+            self.again = Some(again);
+            return;
+        }
+        if let Some((text, _)) = again.unstored {
+            self.unsaid.push(text);
+            return;
+        }
+        let remark = Message::text(Author::Assistant, broken_off(notice.reason));
+        if let Err(error) = self.session.say(&remark, &[]).await {
+            tracing::warn!(%error, "that a turn was given up could not be stored; it is taken up when the session is opened again");
+        }
+    }
+
+    async fn said(&mut self, text: String) {
+        self.again = None;
+        match self.session.refresh().await {
+            Ok(Some(Left::CutOff(recorded))) => {
+                self.turn(Cause::Unanswered, Start::Resumed(*recorded), 0).await;
+                self.again = None;
+            }
+            // What else is left is answered together with the message; a failure shows again when that is stored.
+            Ok(Some(Left::Unanswered | Left::Nothing) | None) | Err(_) => {}
+        }
+        let message = Message::text(Author::User, text.as_str());
+        self.say((text, message), 0).await;
+    }
+
+    async fn say(&mut self, (text, message): (String, Message), tries: u32) {
+        let cause = if tries == 0 { Cause::User(text.clone()) } else { Cause::Unanswered };
+        match self.session.say(&message, &[]).await {
+            Ok(()) => self.turn(cause, Start::Turn, tries).await,
+            Err(error @ StoreError::Fenced(_)) => {
+                self.unsaid.push(text);
+                self.lost = Some(error);
+            }
+            Err(error) => {
+                self.tell(SessionEvent::TurnBegan(cause));
+                self.tell(SessionEvent::TurnEnded(Box::new(unstored(&error))));
+                self.schedule(tries + 1, Some((text, message)));
+            }
+        }
+    }
+
+    /// Stores a completion together with the end of its claim, and lets it be answered.
+    async fn arrived(&mut self, Arrived { offer, reply }: Arrived) {
+        if reply.is_closed() {
+            return;
+        }
+        self.change(Desk::work);
+        match self.session.refresh().await {
+            Ok(Some(Left::CutOff(recorded))) => {
+                drop(reply);
+                return self.turn(Cause::Unanswered, Start::Resumed(*recorded), 0).await;
+            }
+            Ok(Some(Left::Unanswered | Left::Nothing) | None) => {}
+            Err(error) => return self.tell_note(&format!("results wait: {error}")),
+        }
+        let Some(Completion { title, text }) = self.written(&offer).await else { return };
+        let message = Message::text(Author::Completion, text.as_str());
+        let stored = self.session.say(&message, std::slice::from_ref(&offer.claim)).await;
+        if let Err(error) = &stored {
+            self.not_stored(offer.claim.clone(), error).await;
+        }
+        if reply.send(Receipt::Accepted).is_err() {
+            tracing::debug!("a completion was stored after its courier had gone");
+        }
+        if stored.is_ok() {
+            let unit = offer.record.accepted.units.get(offer.unit).map(|unit| unit.id.clone());
+            let cause = unit.map_or(Cause::Unanswered, |unit| Cause::Completion { unit, title, text });
+            self.turn(cause, Start::Turn, 0).await;
+        }
+    }
+
+    /// A completion that could not be stored goes back. Whether it was stored after all is looked at after a while.
+    async fn not_stored(&mut self, claim: ClaimId, error: &StoreError) {
+        let released = self.session.setup().store.release(vec![claim], wall_clock(), NOT_STORED).await;
+        if let Err(error) = released {
+            tracing::debug!(%error, "a claim could not be given back; the courier does");
+        }
+        match error {
+            StoreError::Fenced(_) => self.lost = Some(error.clone()),
+            StoreError::Locked(_)
+            | StoreError::Full(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Newer { .. }
+            | StoreError::Conflict(_)
+            | StoreError::Io(_)
+            | StoreError::Closed => {
+                self.tell_note(&format!("results came back and could not be stored yet: {error}"));
+                self.again = Again::after(1, None);
+            }
+        }
+    }
+
+    async fn written(&self, offer: &Offer) -> Option<Completion> {
+        let unit = offer.record.accepted.units.get(offer.unit);
+        let indexes = unit.map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
+        let children = indexes.iter().filter_map(|index| offer.record.accepted.children.get(*index));
+        let setup = self.session.setup();
+        let missed = missed(setup.store.as_ref(), children).await;
+        let arrival = Arrival { record: offer.record.clone(), unit: offer.unit, missed, now: wall_clock() };
+        let bytes_max = completion::bytes_max(setup.model.facts().window);
+        let spill = setup.spill.clone();
+        let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));
+        writing
+            .await
+            .inspect_err(|error| tracing::error!(%error, "BUG: a completion could not be written"))
+            .ok()
+    }
+
+    async fn try_again(&mut self, again: Again) {
+        let Again { tries, unstored, .. } = again;
+        if let Some(unstored) = unstored {
+            return self.say(unstored, tries).await;
+        }
+        match self.session.refresh().await {
+            Ok(left) => self.answer(left.unwrap_or(Left::Unanswered), tries).await,
+            Err(error @ StoreError::Fenced(_)) => self.lost = Some(error),
+            Err(error) => {
+                tracing::debug!(%error, "the session cannot be read yet");
+                self.schedule(tries + 1, None);
+            }
+        }
+    }
+
+    async fn answer(&mut self, left: Left, tries: u32) {
+        match left {
+            Left::Nothing => {}
+            Left::Unanswered => self.turn(Cause::Unanswered, Start::Turn, tries).await,
+            Left::CutOff(recorded) => self.turn(Cause::Unanswered, Start::Resumed(*recorded), tries).await,
+        }
+    }
+
+    async fn turn(&mut self, cause: Cause, start: Start, tries: u32) {
+        if let Some((model, route)) = self.take_aim() {
+            self.session.ask(model, route);
+        }
+        let (line, stop) = self.line();
+        self.change(|desk| desk.begin(stop));
+        self.tell(SessionEvent::TurnBegan(cause));
+        let report = tokio::select! {
+            biased;
+            report = self.session.turn(start, Arc::new(line)) => report,
+            // What is under way stays under way in the store, to be taken up by whoever opens the session next.
+            () = wait(&mut self.desk, Desk::is_shutting_down) => Report::bare(Ending::Interrupted),
+        };
+        self.change(Desk::work);
+        let may_pass = may_pass(&report);
+        self.tell(SessionEvent::TurnEnded(Box::new(report)));
+        if may_pass && !self.desk.borrow().is_closing() {
+            self.schedule(tries + 1, None);
+        }
+    }
+
+    fn schedule(&mut self, tries: u32, unstored: Option<(String, Message)>) {
+        let text = unstored.as_ref().map(|(text, _)| text.clone());
+        self.again = Again::after(tries, unstored);
+        match &self.again {
+            Some(_) => self.tell(SessionEvent::TryingAgain { pause: gap(tries), tries }),
+            None => self.unsaid.extend(text),
+        }
+    }
+
+    async fn leave(mut self) -> Farewell {
+        self.offers.close();
+        let mut unsaid = std::mem::take(&mut self.unsaid);
+        unsaid.extend(self.again.take().and_then(|again| again.unstored).map(|(text, _)| text));
+        self.handle.shared.desk.send_modify(|desk| unsaid.extend(desk.take_waiting()));
+        self.session.close().await;
+        self.handle.shared.desk.send_modify(Desk::end);
+        Farewell { unsaid, lost: self.lost }
+    }
+
+    fn line(&self) -> (SessionLine, SessionStop) {
+        let listener = Arc::clone(&self.listener);
+        SessionLine::new(Box::new(move |event| listener(SessionEvent::from(event))))
+    }
+
+    fn rest(&mut self) {
+        self.change(Desk::rest);
+        if !std::mem::replace(&mut self.told_idle, true) {
+            self.tell(SessionEvent::Idle);
+        }
+    }
+
+    /// The next message, if one waits. An offer that came while nothing waited is answered as busy.
+    fn take_message(&mut self) -> Option<String> {
+        let mut taken = None;
+        self.change(|desk| taken = desk.take_message());
+        if taken.is_some() {
+            while let Ok(arrived) = self.offers.try_recv() {
+                drop(arrived);
+            }
+        }
+        taken
+    }
+
+    fn take_aim(&mut self) -> Option<super::desk::Aim> {
+        let mut aim = None;
+        self.change(|desk| aim = desk.take_aim());
+        aim
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Desk)) {
+        self.handle.shared.desk.send_modify(change);
+    }
+
+    fn tell(&self, event: SessionEvent) {
+        (self.listener)(event);
+    }
+
+    fn tell_note(&self, note: &str) {
+        self.tell(SessionEvent::Told(LineEvent::Note(note.to_owned())));
+    }
+}
+
+/// What was said to children too late for them to read. Without it the completion is still whole.
+async fn missed(facts: &dyn Facts, children: impl Iterator<Item = &ChildId>) -> Vec<(ChildId, String)> {
+    let mut missed = Vec::new();
+    for child in children {
+        match facts.steers(child).await {
+            Ok(records) => {
+                let texts = records.into_iter().filter(|record| record.fate == Fate::Missed);
+                missed.extend(texts.filter_map(|record| match record.request.wish {
+                    Wish::Steer { text } => Some((child.clone(), text)),
+                    Wish::Stop { .. } => None,
+                }));
+            }
+            Err(error) => tracing::warn!(%child, %error, "what was said to a child too late cannot be read"),
+        }
+    }
+    missed
+}

@@ -1,0 +1,287 @@
+//! A session that this process holds: its messages in memory and in the store, its journal, and its agent's turns, one at
+//! a time. After a write that failed everything is read again before the next one, so memory never runs ahead of the store.
+//!
+//! It does not decide which turn comes next.
+
+use super::history::History;
+use super::setup::{OpenError, SessionSetup, Which};
+use crate::journal::{Journal, Recorded};
+use crate::models::Model;
+use crate::prompt::{self, Standing};
+use crate::room::Room;
+use crate::tools::{DELEGATE_TASK, Site};
+use crate::turn::{self, Agent, Context, Start};
+use legwork_core::batch::{Lineage, Route};
+use legwork_core::ids::{ClaimId, SessionId};
+use legwork_core::message::{Author, Message};
+use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::ports::{Conversations, Facts, Held, Line, Liveness, Steps, StoreError};
+use legwork_core::report::Report;
+use legwork_core::step::Actor;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An open session.
+pub(crate) struct OpenSession {
+    setup: SessionSetup,
+    id: SessionId,
+    journal: Journal,
+    context: Context,
+    /// A write failed: what is in memory may not be what is stored.
+    in_doubt: bool,
+    /// Messages whose append failed, with how many were stored before.
+    unsaid: Option<(usize, Vec<Message>)>,
+    /// The system text of a session in which nothing was said yet.
+    system: Option<Message>,
+    /// Whether it was created here.
+    is_new: bool,
+}
+
+/// What a session still has to answer.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// Nothing.
+    Nothing,
+    /// The last messages have no answer, and no turn is under way.
+    Unanswered,
+    /// A turn was cut off.
+    CutOff(Box<Recorded>),
+}
+
+impl OpenSession {
+    /// Creates the session or opens the stored one. A holder that is proved dead is replaced; a living one, and one that
+    /// cannot be told from it, is left alone.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(crate) async fn open(setup: SessionSetup, which: Which) -> Result<(Self, Left), OpenError> {
+        let id = which.id().clone();
+        // What may fail for other reasons comes before anything is stored.
+        let system = match &which {
+            Which::New(_) => Some(system(&setup).await?),
+            Which::Stored(_) => None,
+        };
+        let is_new = matches!(which, Which::New(_));
+        match which {
+            Which::New(session) => setup.store.create_session(session, &setup.fence.owner).await?,
+            Which::Stored(_) => hold(&setup, &id).await?,
+        }
+        let read = async {
+            let (journal, context, left) = read(&setup, &id).await?;
+            let system = match system {
+                None if context.messages().is_empty() => Some(self::system(&setup).await?),
+                system => system,
+            };
+            Ok((journal, context, left, system))
+        };
+        match read.await {
+            Ok((journal, context, left, system)) => {
+                let (in_doubt, unsaid) = (false, None);
+                Ok((OpenSession { setup, id, journal, context, in_doubt, unsaid, system, is_new }, left))
+            }
+            Err(error) => {
+                release(&setup, &id).await;
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(crate) fn setup(&self) -> &SessionSetup {
+        &self.setup
+    }
+
+    /// All messages so far.
+    pub(crate) fn messages(&self) -> &[Arc<Message>] {
+        self.context.messages()
+    }
+
+    /// The first step of the journal that is not taken yet.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.journal.next_step()
+    }
+
+    /// From the next turn on the agent asks this model, and what it delegates does too.
+    pub(crate) fn ask(&mut self, model: Arc<dyn Model>, route: Route) {
+        self.setup.model = model;
+        self.setup.setting.route = route;
+    }
+
+    /// Stores a message for the agent together with the end of the claims that it carries, in one commit. A message that
+    /// an earlier, failed try has stored after all is not stored again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; whether the message is stored is found out at the next call with the same message.
+    pub(crate) async fn say(&mut self, message: &Message, claims: &[ClaimId]) -> Result<(), StoreError> {
+        self.refresh().await?;
+        let mut messages: Vec<Message> = self.system.iter().cloned().collect();
+        messages.push(message.clone());
+        if self.is_stored_already(message) {
+            self.unsaid = None;
+            return Ok(());
+        }
+        match self.journal.append(messages.clone(), claims.to_vec()).await {
+            Ok(()) => {
+                messages.into_iter().for_each(|message| self.context.push(message));
+                (self.system, self.unsaid) = (None, None);
+                Ok(())
+            }
+            Err(error) => {
+                self.in_doubt = true;
+                self.unsaid = Some((self.context.messages().len(), messages));
+                Err(error)
+            }
+        }
+    }
+
+    fn is_stored_already(&self, message: &Message) -> bool {
+        let Some((before, messages)) = &self.unsaid else { return false };
+        let grown = self.context.messages().get(*before..).unwrap_or_default();
+        let same = grown.iter().map(AsRef::as_ref).eq(messages.iter());
+        same && messages.last() == Some(message)
+    }
+
+    /// Takes one turn. What the report says is stored, unless it says that storing failed.
+    pub(crate) async fn turn(&mut self, start: Start, line: Arc<dyn Line>) -> Report {
+        if let Err(error) = self.refresh().await {
+            return unstored(&error);
+        }
+        let agent = self.agent(line);
+        let report = turn::run(&agent, &mut self.journal, &mut self.context, start).await;
+        if report.ending == Ending::Failed(FailureKind::Store) {
+            self.in_doubt = true;
+        }
+        report
+    }
+
+    /// Reads the session again if a write failed, and says what is left to answer then.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it is tried again at the next call.
+    pub(crate) async fn refresh(&mut self) -> Result<Option<Left>, StoreError> {
+        if !self.in_doubt {
+            return Ok(None);
+        }
+        let (journal, context, left) = read(&self.setup, &self.id).await?;
+        if !context.messages().is_empty() {
+            self.system = None;
+        }
+        (self.journal, self.context, self.in_doubt) = (journal, context, false);
+        Ok(Some(left))
+    }
+
+    /// Closes the session. A new one in which nothing was said leaves no trace.
+    pub(crate) async fn close(self) {
+        release(&self.setup, &self.id).await;
+        if self.is_new
+            && self.system.is_some()
+            && let Err(error) = self.setup.store.delete_session(&self.id).await
+        {
+            tracing::debug!(session = %self.id, %error, "a session in which nothing was said stays");
+        }
+    }
+
+    fn agent(&self, line: Arc<dyn Line>) -> Agent {
+        let SessionSetup { model, toolbox, limits, fence, setting, reach, spill, .. } = &self.setup;
+        let asked = self.messages().iter().rev().find(|message| message.author == Author::User);
+        let asked = asked.map(|message| message.plain_text()).unwrap_or_default();
+        Agent {
+            offered: Room::of(model.facts().window).offered(toolbox.specs(&setting.rights), &asked),
+            model: Arc::clone(model),
+            toolbox: Arc::clone(toolbox),
+            site: Arc::new(Site {
+                actor: Actor::Session(self.id.clone()),
+                lineage: Lineage { session: self.id.clone(), parent: None, depth: 0 },
+                fence: fence.clone(),
+                setting: setting.clone(),
+                reach: *reach,
+                spill: spill.clone(),
+                line,
+            }),
+            facts: Arc::clone(&self.setup.store) as Arc<dyn Facts>,
+            limits: *limits,
+        }
+    }
+}
+
+/// The report of a turn that could not begin because the session cannot be stored.
+pub(crate) fn unstored(error: &StoreError) -> Report {
+    Report { error: Some(error.to_string()), ..Report::bare(Ending::Failed(FailureKind::Store)) }
+}
+
+async fn hold(setup: &SessionSetup, id: &SessionId) -> Result<(), OpenError> {
+    let owner = &setup.fence.owner;
+    let mut instead_of = None;
+    loop {
+        match setup.store.hold_session(id, owner, instead_of.as_ref()).await? {
+            Held::Here => return Ok(()),
+            Held::Unknown => return Err(OpenError::Unknown(id.clone())),
+            Held::By(holder) => {
+                let liveness = setup.processes.liveness(&holder.process);
+                let replaced = instead_of.replace(holder.id.clone());
+                if liveness != Liveness::Dead || replaced == instead_of {
+                    let (session, pid) = (id.clone(), holder.process.pid);
+                    return Err(OpenError::Held { session, pid, is_alive: liveness == Liveness::Alive });
+                }
+            }
+        }
+    }
+}
+
+async fn release(setup: &SessionSetup, id: &SessionId) {
+    if let Err(error) = setup.store.release_session(id, &setup.fence.owner).await {
+        tracing::warn!(session = %id, %error, "the session could not be closed in the store; it comes free with this process");
+    }
+}
+
+/// Messages, journal, and what is left to answer, as they are stored; only for the process that holds the session. A message is answered by a plain message of the
+/// model behind it; every turn that ended and is not to be tried again has stored one.
+async fn read(setup: &SessionSetup, id: &SessionId) -> Result<(Journal, Context, Left), StoreError> {
+    let holder = setup.store.session(id).await?.and_then(|record| record.holder);
+    if holder.as_ref().is_none_or(|holder| holder.id != setup.fence.owner) {
+        let who =
+            holder.map_or_else(|| "nobody".to_owned(), |holder| format!("process {}", holder.process.pid));
+        return Err(StoreError::Fenced(format!("the session {id} is held by {who}")));
+    }
+    let messages = setup.store.history(id).await?;
+    let (steps, actor) = (Arc::clone(&setup.store) as Arc<dyn Steps>, Actor::Session(id.clone()));
+    let (journal, recorded) = Journal::open(steps, actor, setup.fence.clone()).await?;
+    let last = messages.iter().rev().map(|message| message.author).find(|author| *author != Author::Summary);
+    let is_open = !recorded.unfinished.is_empty() || recorded.exchange.is_some();
+    let left = match last {
+        None | Some(Author::System | Author::Assistant) => Left::Nothing,
+        Some(Author::User | Author::Completion | Author::Tool | Author::Summary) if is_open => {
+            Left::CutOff(Box::new(recorded))
+        }
+        Some(Author::User | Author::Completion | Author::Tool | Author::Summary) => Left::Unanswered,
+    };
+    let conversations = Arc::clone(&setup.store) as Arc<dyn Conversations>;
+    let stored = messages.len() as u64;
+    let history = History::new(conversations, id.clone(), setup.fence.owner.clone(), stored);
+    let context = Context::new(messages.into_iter().map(Arc::new).collect());
+    Ok((journal.with_history(history), context, left))
+}
+
+async fn system(setup: &SessionSetup) -> Result<Message, OpenError> {
+    let folder = PathBuf::from(&setup.setting.folder);
+    let room = Room::of(setup.model.facts().window);
+    let standing = Standing { depth: 0, depth_max: setup.depth_max };
+    let standing = setup.setting.rights.allow(DELEGATE_TASK).then_some(standing);
+    let written = tokio::task::spawn_blocking(move || system_text(folder, room, standing));
+    let text = written.await.unwrap_or_else(|error| Err(error.to_string())).map_err(OpenError::Folder)?;
+    Ok(Message::text(Author::System, text))
+}
+
+fn system_text(folder: PathBuf, room: Room, standing: Option<Standing>) -> Result<String, String> {
+    if !folder.is_dir() {
+        return Err(format!("the working folder {} is not a folder", folder.display()));
+    }
+    if room == Room::Scarce {
+        return Ok(prompt::for_session_briefly(&folder));
+    }
+    let context = prompt::project_context(&folder)?;
+    Ok(prompt::for_session(&folder, context.as_ref(), standing))
+}

@@ -114,6 +114,8 @@ impl CommonArgs {
 /// Everything the program can be asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Talk with an agent; the results of its subagents come in while you go on talking
+    Chat(ChatArgs),
     /// Give one prompt and print one answer; subagents it starts are waited for
     Run(RunArgs),
     /// Run tasks side by side and print their results
@@ -142,6 +144,17 @@ pub enum Command {
     Config(ConfigArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
+}
+
+/// Arguments of `chat`.
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    /// Open the conversation of this name in this folder, or begin it
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    pub session: Option<String>,
+    /// Go on with a stored conversation; without an ID with the newest of this folder
+    #[arg(long, value_name = "ID", num_args = 0..=1)]
+    pub resume: Option<Option<String>>,
 }
 
 /// Arguments of `run`.
@@ -340,11 +353,23 @@ mod tests {
             "legwork results d --wait",
             "legwork run p --last",
             "legwork run p --resume",
-            "legwork chat",
         ];
         for line in lines {
             assert!(parse(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn chat_opens_a_new_a_named_or_a_stored_conversation() {
+        let chat = |line: &str| match parse(line).expect("it is right").command {
+            Command::Chat(args) => (args.session, args.resume),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(chat("legwork chat"), (None, None));
+        assert_eq!(chat("legwork chat --session release"), (Some("release".into()), None));
+        assert_eq!(chat("legwork chat --resume"), (None, Some(None)));
+        assert_eq!(chat("legwork chat --resume ses_1"), (None, Some(Some("ses_1".into()))));
+        assert!(parse("legwork chat --session a --resume").is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::settings::{Environment, Settings, Sources, load};
 use crate::stderr;
 
 /// One start of the program.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Invocation {
     /// Options of every verb.
     pub common: CommonArgs,

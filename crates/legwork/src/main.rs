@@ -3,7 +3,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
-#[expect(dead_code, unused_imports, reason = "the verb is built once conversations are")]
 mod chat;
 mod commands;
 mod embedded;
@@ -78,6 +77,7 @@ fn perform(cli: Cli) -> Result<Exit, CliError> {
 
 async fn carry_out(invocation: &Invocation, command: Command) -> Result<Exit, CliError> {
     match command {
+        Command::Chat(args) => commands::chat::run(invocation, &args).await,
         Command::Run(args) => commands::run::run(invocation, &args).await,
         Command::Delegate(args) => commands::delegate::run(invocation, &args).await,
         Command::Ps(args) => commands::ps::run(invocation, &args).await,
@@ -98,7 +98,7 @@ async fn carry_out(invocation: &Invocation, command: Command) -> Result<Exit, Cl
 /// Verbs that only look run on one thread; those that run agents get workers.
 fn runtime(command: &Command) -> Result<Runtime, CliError> {
     let mut builder = match command {
-        Command::Run(_) | Command::Delegate(_) => {
+        Command::Chat(_) | Command::Run(_) | Command::Delegate(_) => {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(WORKERS).max_blocking_threads(BLOCKING_MAX);
             builder

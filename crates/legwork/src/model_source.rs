@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use legwork_agent::models::{
     ApiKey, CallLimits, LocalServer, Model, Protocol, Proxies, RemoteModel, RemoteOptions, Script, Scripted,
@@ -13,6 +13,7 @@ use legwork_agent::models::{
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Route;
 
+use crate::args::CommonArgs;
 use crate::embedded;
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
@@ -26,7 +27,9 @@ pub struct Models {
     pub main: Route,
     /// The route of its children.
     pub children: Route,
-    by_route: HashMap<String, Arc<dyn Model>>,
+    /// Grows when a conversation changes its model; what was delegated before keeps its own.
+    by_route: RwLock<HashMap<String, Arc<dyn Model>>>,
+    http: SharedHttp,
 }
 
 impl Models {
@@ -52,13 +55,30 @@ impl Models {
         if child_route != main_route {
             by_route.insert(key(&child_route), build(invocation, &children, &http)?);
         }
-        Ok(Models { main: main_route, children: child_route, by_route })
+        Ok(Models { main: main_route, children: child_route, by_route: RwLock::new(by_route), http })
+    }
+
+    /// Builds the model `name` as if the program had been started with it, and keeps it for those that are started with its
+    /// route. It may take a while.
+    ///
+    /// # Errors
+    /// When there is no such model, or it cannot be built. Nothing has changed then.
+    pub fn add(&self, invocation: &Invocation, name: &str) -> Result<(Arc<dyn Model>, Route), CliError> {
+        let common = CommonArgs { model: Some(name.to_owned()), quiet: true, ..invocation.common.clone() };
+        let invocation = Invocation { common, ..invocation.clone() };
+        let settings = invocation.settings()?;
+        let choice = invocation.model(&settings, embedded::AVAILABLE)?;
+        let (route, model) = (route(&choice), build(&invocation, &choice, &self.http)?);
+        let mut by_route = self.by_route.write().unwrap_or_else(PoisonError::into_inner);
+        by_route.insert(key(&route), Arc::clone(&model));
+        Ok((model, route))
     }
 }
 
 impl ModelSource for Models {
     fn model(&self, route: &Route) -> Result<Arc<dyn Model>, String> {
-        self.by_route.get(&key(route)).cloned().ok_or_else(|| {
+        let by_route = self.by_route.read().unwrap_or_else(PoisonError::into_inner);
+        by_route.get(&key(route)).cloned().ok_or_else(|| {
             format!(
                 "the model {} is not configured in this process; configure it and start again",
                 route.model

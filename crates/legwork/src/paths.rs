@@ -161,6 +161,11 @@ impl StateFolder {
         self.root.join("spill")
     }
 
+    /// What was typed in conversations.
+    pub fn history(&self) -> PathBuf {
+        self.root.join("history")
+    }
+
     /// Logs.
     pub fn log(&self) -> PathBuf {
         self.root.join("log")

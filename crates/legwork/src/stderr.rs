@@ -35,7 +35,6 @@ pub fn is_diverted() -> bool {
 pub struct Diverted(());
 
 /// From now on lines come out of the receiver.
-#[expect(dead_code, reason = "the verb is built once conversations are")]
 pub fn divert() -> (mpsc::Receiver<String>, Diverted) {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     *DIVERTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use legwork_agent::process::{NoShell, Shells};
+use legwork_agent::process::{NoShell, Shells, SystemProcesses};
+use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in};
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
-use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_agent::worker::{LocalWorker, ModelSource, WorkerParts};
 use legwork_core::batch::{Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
-use legwork_core::ids::SessionId;
+use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Store};
+use legwork_core::step::Fence;
 use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
 use legwork_sqlite::SqliteStore;
 
@@ -62,7 +64,7 @@ impl Workplace {
             tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
         }
         let commands = Commands::new(Shells::new(std::env::vars_os())?, store.clone());
-        let tools = Tools::of(settings, commands.clone(), None);
+        let tools = Tools::of(settings, commands.clone(), (None, Reach::Joined));
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
             store: store.clone(),
@@ -117,7 +119,37 @@ impl Workplace {
     pub fn oneshot_tools(&self, settings: &Settings) -> Arc<Toolbox> {
         let most = settings.delegation.oneshot_max_children;
         let children_max = most.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-        let tools = Tools::of(settings, self.commands.clone(), children_max);
+        self.tools(settings, (children_max, Reach::Joined))
+    }
+
+    /// What the agent of a conversation needs whose results reach it so.
+    ///
+    /// # Errors
+    /// When its model is not there, or the state folder is not known.
+    pub fn conversation(
+        &self,
+        invocation: &Invocation,
+        settings: &Settings,
+        reach: Reach,
+    ) -> Result<SessionSetup, CliError> {
+        let setting = Setting { route: self.models.main.clone(), ..self.setting.clone() };
+        let model = self.models.model(&setting.route);
+        Ok(SessionSetup {
+            store: self.store.clone(),
+            processes: Arc::new(SystemProcesses),
+            model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
+            toolbox: self.tools(settings, (None, reach)),
+            limits: limits(&settings.delegation),
+            fence: Fence { owner: self.owner.record.id.clone(), epoch: Epoch(1) },
+            setting,
+            reach,
+            depth_max: depth_max(&settings.delegation),
+            spill: invocation.paths.state()?.spill(),
+        })
+    }
+
+    fn tools(&self, settings: &Settings, limits: (Option<u32>, Reach)) -> Arc<Toolbox> {
+        let tools = Tools::of(settings, self.commands.clone(), limits);
         tools.delegate.connect(Arc::new(self.handle.clone()));
         tools.toolbox
     }
@@ -178,7 +210,7 @@ struct Tools {
 }
 
 impl Tools {
-    fn of(settings: &Settings, commands: Commands, children_max: Option<u32>) -> Tools {
+    fn of(settings: &Settings, commands: Commands, (children_max, reach): (Option<u32>, Reach)) -> Tools {
         let fetched = if settings.tools.fetch_private_addresses {
             FetchAddresses::Private
         } else {
@@ -186,7 +218,7 @@ impl Tools {
         };
         let settings = &settings.delegation;
         let delegate = Arc::new(DelegateTool::new(DelegateOptions {
-            reach: Reach::Joined,
+            reach,
             concurrent_max: settings.max_concurrent_children,
             depth_max: depth_max(settings),
             goal_bytes_max: settings.goal_max_bytes,

@@ -4,6 +4,7 @@
 //! [`View`] is pure: events, keys and times go in, rows come out. [`Dialogue`] has the terminal, and [`Host`] is what stands
 //! behind it.
 
+mod backstage;
 mod dialogue;
 mod draw;
 mod editor;
@@ -24,6 +25,7 @@ mod terminal;
 mod typing;
 mod view;
 
+pub use backstage::Backstage;
 pub use dialogue::{Dialogue, Sources};
 pub use feed::Feed;
 pub use history::History;

@@ -1,5 +1,6 @@
 //! One module a verb: its arguments and `run`.
 
+pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod delegate;

@@ -2,6 +2,8 @@
 //! rely on, with every fault and every kill that the scripts can bring about.
 
 mod background;
+mod chat;
+mod chat_screens;
 mod commands;
 mod delegate;
 mod dismiss;

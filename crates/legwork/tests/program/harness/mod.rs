@@ -6,6 +6,7 @@ mod home;
 mod order;
 mod processes;
 mod running;
+mod screen;
 mod tasks;
 mod waiting;
 
@@ -13,5 +14,6 @@ pub use ended::Ended;
 pub use home::{Home, KEY};
 pub use order::Order;
 pub use running::Running;
+pub use screen::Screen;
 pub use tasks::tasks_toml;
 pub use waiting::until;

@@ -10,6 +10,7 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 use super::ended::Ended;
 use super::home::{Home, KEY};
 use super::running::Running;
+use super::screen::Screen;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_legwork");
 
@@ -128,6 +129,13 @@ impl<'a> Order<'a> {
         let child = self.command.spawn().expect("the program starts");
         drop(self.command);
         Running::on_terminal(child, self.stdin, File::from(terminal.master))
+    }
+
+    /// Starts it with a terminal of this size as its stdin, stdout and stderr. It is not its controlling one, so that the
+    /// system does not put it back when the program ends.
+    #[track_caller]
+    pub fn at_terminal(self, columns: u16, rows: u16) -> Screen {
+        Screen::start(self.command, terminal(columns, rows), (columns, rows))
     }
 
     /// Starts it with a terminal of this size as its stderr.

@@ -1,0 +1,187 @@
+//! The conversation and the engine behind a terminal: what the terminal asks for, carried out and put into words.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use legwork_agent::session::{ConversationHandle, SayError};
+use legwork_agent::transcripts::{Follow, Source};
+use legwork_core::batch::Reach;
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{ChildView, Conversations, Delegator, Facts, Pending, SessionRecord, StopNotice};
+use legwork_core::steering::Scope;
+use legwork_engine::Handle;
+use legwork_sqlite::SqliteStore;
+
+use super::host::{Host, Whom};
+use super::roster::Child;
+use crate::failure::{CliError, Detail};
+use crate::invocation::Invocation;
+use crate::model_source::Models;
+use crate::wording;
+
+/// Lines of a transcript that are shown.
+const TAIL_LINES: usize = 40;
+/// Conversations that are listed.
+const SESSIONS_MAX: usize = 20;
+const OPENING_WIDTH: usize = 60;
+
+/// What a conversation at a terminal works with.
+pub struct Backstage {
+    /// How the program was started.
+    pub invocation: Invocation,
+    /// The conversation.
+    pub conversation: ConversationHandle,
+    /// The engine.
+    pub engine: Handle,
+    /// The database.
+    pub store: Arc<SqliteStore>,
+    /// The models of this process.
+    pub models: Arc<Models>,
+    /// How many tasks each delegation has that was seen.
+    pub sizes: Mutex<HashMap<DelegationId, usize>>,
+}
+
+impl Host for Backstage {
+    fn say(&self, text: String) -> Result<(), SayError> {
+        self.conversation.say(text)
+    }
+
+    fn stop_turn(&self) {
+        self.conversation.stop_turn(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
+    }
+
+    fn use_model(&self, name: String) -> Pending<'_, Result<String, String>> {
+        Box::pin(async move {
+            let (models, invocation) = (self.models.clone(), self.invocation.clone());
+            // The embedded model may have to be unpacked first.
+            let adding = tokio::task::spawn_blocking(move || models.add(&invocation, &name));
+            let added = adding.await.map_err(|error| error.to_string())?;
+            let (model, route) = added.map_err(|error| words(&error))?;
+            let name = route.model.clone();
+            self.conversation.set_model(model, route);
+            Ok(name)
+        })
+    }
+
+    fn children(&self, also: Vec<DelegationId>) -> Pending<'_, Vec<Child>> {
+        Box::pin(async move {
+            let mut views = self.engine.view(None).await;
+            let mut unknown = also;
+            for view in &views {
+                if self.size(&view.delegation).is_none() && !unknown.contains(&view.delegation) {
+                    unknown.push(view.delegation.clone());
+                }
+            }
+            for delegation in unknown {
+                let mut all = self.engine.view(Some(&delegation)).await;
+                all.retain(|view| view.delegation == delegation);
+                self.sizes.lock().unwrap_or_else(PoisonError::into_inner).insert(delegation, all.len());
+                views.extend(all.into_iter().filter(|view| view.state.outcome().is_some()));
+            }
+            views.into_iter().map(|view| self.child(view)).collect()
+        })
+    }
+
+    fn steer(&self, child: ChildId, text: String) -> Pending<'_, Result<String, String>> {
+        Box::pin(async move {
+            let receipt = self.engine.steer(&child, text, None).await.map_err(|error| error.to_string())?;
+            Ok(format!("{child} reads it at its next step; `legwork show {child}` tells when ({receipt})"))
+        })
+    }
+
+    fn stop(&self, whom: Whom) -> Pending<'_, Result<String, String>> {
+        Box::pin(async move {
+            let scope = match whom {
+                Whom::One(child) => Scope::Child(child),
+                Whom::All => Scope::Session(self.conversation.session().clone()),
+            };
+            let stopped = self.engine.stop(scope, StopReason::Cancelled, Force::Ask).await;
+            Ok(match stopped.children.len() {
+                0 => "nothing was running any more".to_owned(),
+                1 => "1 subagent was told to stop".to_owned(),
+                count => format!("{count} subagents were told to stop"),
+            })
+        })
+    }
+
+    fn sessions(&self) -> Pending<'_, Result<Vec<String>, String>> {
+        Box::pin(async move {
+            let folder = self.invocation.paths.folder_text();
+            let mut sessions = self.store.sessions(Some(&folder)).await.map_err(|error| error.to_string())?;
+            sessions.retain(crate::session_choice::is_conversation);
+            let more = sessions.len().saturating_sub(SESSIONS_MAX);
+            let mut lines: Vec<String> =
+                sessions.iter().take(SESSIONS_MAX).map(|session| self.session_line(session)).collect();
+            if more > 0 {
+                lines.push(format!("… and {more} older ones, see `legwork sessions`"));
+            }
+            lines.push("`legwork chat --resume ID` goes on with one".to_owned());
+            Ok(lines)
+        })
+    }
+
+    fn transcript(&self, child: ChildId) -> Pending<'_, Result<Vec<String>, String>> {
+        Box::pin(async move {
+            let views = self.engine.view(None).await;
+            let view = views.into_iter().find(|view| view.child == child);
+            let path = view.and_then(|view| view.transcript).filter(|path| !path.is_empty());
+            let Some(path) = path else {
+                return Err(format!("{child} has no transcript here; `legwork tail {child}` may find it"));
+            };
+            let reading =
+                move || Follow::new(vec![Source { label: String::new(), path: PathBuf::from(path) }]).look();
+            let read = tokio::task::spawn_blocking(reading).await.map_err(|error| error.to_string())?;
+            let mut lines = read.map_err(|error| format!("the transcript cannot be read: {error}"))?;
+            let before = lines.len().saturating_sub(TAIL_LINES);
+            lines.drain(..before);
+            if before > 0 {
+                lines.insert(0, format!("… {before} lines before, see `legwork tail {child}`"));
+            }
+            Ok(lines)
+        })
+    }
+
+    fn is_settled(&self) -> Pending<'_, bool> {
+        Box::pin(async move {
+            if !self.engine.view(None).await.is_empty() {
+                return false;
+            }
+            match self.store.undelivered(self.conversation.session()).await {
+                // What a session of another reach leaves is not going to come in by itself.
+                Ok(waiting) => waiting.iter().all(|unit| unit.reach != Reach::Push),
+                Err(error) => {
+                    tracing::warn!(%error, "whether results wait cannot be read");
+                    false
+                }
+            }
+        })
+    }
+}
+
+impl Backstage {
+    fn size(&self, delegation: &DelegationId) -> Option<usize> {
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).get(delegation).copied()
+    }
+
+    fn child(&self, view: ChildView) -> Child {
+        let of = self.size(&view.delegation).unwrap_or(1);
+        Child { of, view }
+    }
+
+    fn session_line(&self, record: &SessionRecord) -> String {
+        let session = &record.session;
+        let here = if session.id == *self.conversation.session() { "  (this one)" } else { "" };
+        let name = session.name.as_ref().map(|name| format!("  {name}")).unwrap_or_default();
+        let opening = wording::one_line(record.opening.as_deref().unwrap_or(""), OPENING_WIDTH);
+        let at = wording::instant(record.touched_at.0);
+        format!("{}{name}  {at}  {} messages  {opening}{here}", session.id, record.messages)
+    }
+}
+
+/// A failure and what to do about it, on one line.
+fn words(error: &CliError) -> String {
+    let text = error.to_text(Detail::Brief);
+    text.trim_start_matches("error: ").replace("\n  hint: ", "; ")
+}

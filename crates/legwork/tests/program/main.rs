@@ -3,6 +3,7 @@
 
 mod background;
 mod chat;
+mod chat_delivery;
 mod chat_screens;
 mod commands;
 mod delegate;

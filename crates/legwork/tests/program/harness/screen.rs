@@ -117,6 +117,12 @@ impl Screen {
         kill(Pid::from_raw(self.pid()), signal).expect("the program is there");
     }
 
+    /// Kills it on the spot, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the program is there");
+        self.child.wait().expect("a child of ours can be waited for");
+    }
+
     /// Its process id.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process ids are small")

@@ -162,6 +162,12 @@ pub struct ChatArgs {
 pub struct RunArgs {
     /// The prompt; `-` reads it from stdin
     pub prompt: String,
+    /// Go on with a stored session; without an ID with the newest of this folder
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "last")]
+    pub resume: Option<Option<String>>,
+    /// Go on with the newest session of this folder
+    #[arg(long)]
+    pub last: bool,
 }
 
 /// Arguments of `delegate`.
@@ -351,8 +357,6 @@ mod tests {
             "legwork delegate t.toml --detach",
             "legwork delegate t.toml --session s",
             "legwork results d --wait",
-            "legwork run p --last",
-            "legwork run p --resume",
         ];
         for line in lines {
             assert!(parse(line).is_err(), "{line}");
@@ -370,6 +374,20 @@ mod tests {
         assert_eq!(chat("legwork chat --resume"), (None, Some(None)));
         assert_eq!(chat("legwork chat --resume ses_1"), (None, Some(Some("ses_1".into()))));
         assert!(parse("legwork chat --session a --resume").is_err());
+    }
+
+    #[test]
+    fn run_goes_on_with_the_newest_session_or_a_named_one() {
+        let resumed = |line: &str| match parse(line).expect("it is right").command {
+            Command::Run(args) => (args.prompt, args.resume, args.last),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(resumed("legwork run p"), ("p".into(), None, false));
+        assert_eq!(resumed("legwork run p --last"), ("p".into(), None, true));
+        assert_eq!(resumed("legwork run p --resume"), ("p".into(), Some(None), false));
+        assert_eq!(resumed("legwork run --resume ses_1 p"), ("p".into(), Some(Some("ses_1".into())), false));
+        assert!(parse("legwork run p --last --resume").is_err());
+        assert!(parse("legwork run --resume p").is_err(), "an ID is taken for the prompt by nobody");
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What can be done with a stored session: whether it is a conversation, whether it can be opened here, and what it may be
-//! called.
+//! Which stored session a person means to go on with, whether it can be opened here, and what a session may be called.
 //!
 //! What is said in it then is not the business of this page.
+
+use std::path::Path;
 
 use legwork_core::ids::SessionId;
 use legwork_core::ports::{Conversations, Held, SessionKind, SessionRecord};
@@ -9,8 +10,9 @@ use legwork_core::record::OwnerRecord;
 use legwork_sqlite::SqliteStore;
 
 use crate::failure::{CliError, Kind};
-use crate::lookup;
+use crate::invocation::Invocation;
 use crate::owner::{Owner, is_dead};
+use crate::{lookup, state};
 
 /// Characters of a name.
 const NAME_MAX: usize = 64;
@@ -18,6 +20,52 @@ const NAME_MAX: usize = 64;
 const HOLD_TRIES: usize = 3;
 /// How the ids begin that a name must not be taken for.
 const ID_SIGNS: [&str; 7] = ["ses_", "deleg_", "sa-", "own_", "clm_", "req_", "-"];
+
+/// The session that `typed` names, or the newest conversation of this folder without it. It can be gone on with: somebody
+/// talked in it, its folder is there, and no living process has it open. Looking creates nothing.
+///
+/// # Errors
+/// When there is none, or it cannot be gone on with.
+pub async fn to_resume(invocation: &Invocation, typed: Option<&str>) -> Result<SessionRecord, CliError> {
+    let record = match (state::open_to_look(invocation).await?, typed) {
+        (Some(store), Some(typed)) => lookup::session(invocation, &store, typed).await?,
+        (Some(store), None) => newest(invocation, &store).await?,
+        (None, Some(typed)) => return Err(lookup::unknown(typed)),
+        (None, None) => return Err(none_here(invocation)),
+    };
+    let (id, folder) = (&record.session.id, &record.session.folder);
+    if !is_conversation(&record) {
+        return Err(CliError::new(
+            Kind::Input,
+            format!("the session {id} was made by `delegate`: nobody talks in it"),
+        )
+        .with_hint("`legwork results ID` prints what its tasks brought"));
+    }
+    if let Some(holder) = holder_alive(&record) {
+        return Err(open_elsewhere(id, holder));
+    }
+    if !Path::new(folder).is_dir() {
+        return Err(CliError::new(
+            Kind::Input,
+            format!("the folder {folder}, which the session {id} belongs to, is not there"),
+        )
+        .with_hint("bring it back; `legwork sessions export` prints the conversation"));
+    }
+    Ok(record)
+}
+
+async fn newest(invocation: &Invocation, store: &SqliteStore) -> Result<SessionRecord, CliError> {
+    let folder = invocation.paths.folder_text();
+    let sessions = store.sessions(Some(&folder)).await?;
+    let conversations = sessions.into_iter().filter(is_conversation);
+    conversations.max_by_key(|known| known.touched_at).ok_or_else(|| none_here(invocation))
+}
+
+fn none_here(invocation: &Invocation) -> CliError {
+    let folder = invocation.paths.folder_text();
+    CliError::new(Kind::NotFound, format!("no session is stored that belongs to the folder {folder}"))
+        .with_hint("`legwork sessions --all` lists those of every folder; --resume ID goes on with one")
+}
 
 /// Whether somebody talked in it, or may. What `delegate` makes only owns its results.
 pub fn is_conversation(record: &SessionRecord) -> bool {

@@ -107,7 +107,7 @@ impl<'a> Whereabouts<'a> {
         let (session, id) = (&accepted.lineage.session, &accepted.delegation);
         if self.session.as_ref().is_some_and(session_choice::is_conversation) {
             format!(
-                "it comes in when {session} is opened again (`legwork run --resume {session}`); `legwork results {id}` shows it now"
+                "it comes in when {session} is opened again (`legwork chat --resume {session}`); `legwork results {id}` shows it now"
             )
         } else {
             format!("`legwork results {id}` prints and delivers it")

@@ -3,6 +3,7 @@
 //!
 //! It does not read the terminal and prints nothing.
 
+mod arrivals;
 mod completion;
 mod conversation;
 mod event;

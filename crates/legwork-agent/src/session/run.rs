@@ -1,8 +1,12 @@
 //! One prompt, one answer: a session whose agent takes one turn, with everything it delegates joined. A stored session
-//! first finishes the turn in which it was cut off.
+//! first finishes the turn in which it was cut off, and takes in the results that came back while it was closed.
 //!
 //! It stores the conversation as it grows. It does not wait for children that a stop cut off, and renders nothing.
 
+use super::arrivals::{self, Taken, Waiting};
+use super::completion::Completion;
+use super::conversation::SessionListener;
+use super::event::{Cause, SessionEvent};
 use super::line::{SessionLine, SessionStop};
 use super::open::{Left, OpenSession};
 use super::setup::{OpenError, SessionSetup, Which};
@@ -15,6 +19,7 @@ use legwork_core::ports::{Delegator, Line, Store, StoreError};
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use legwork_core::step::{Action, Actor, StepRecord};
+use std::slice;
 use std::sync::Arc;
 
 /// What a one-shot prompt needs.
@@ -27,6 +32,8 @@ pub struct RunSetup {
     pub which: Which,
     /// What the person asks.
     pub prompt: String,
+    /// Hears which turns begin and end. What happens within them goes over the line.
+    pub listener: SessionListener,
 }
 
 /// What became of the prompt.
@@ -40,8 +47,9 @@ pub struct RunOutcome {
 }
 
 /// Opens the session, asks the prompt and joins what is delegated. The user's message is stored before anything is
-/// asked, and everything after it as soon as it is whole. A turn that was cut off before is finished first; a message
-/// that has no answer is answered together with the prompt.
+/// asked, and everything after it as soon as it is whole. A turn that was cut off before is finished first; then results
+/// that wait for the session come in, each as a turn of its own that is stored together with the end of its delivery; a
+/// message that has no answer is answered together with the prompt.
 ///
 /// A stop comes through `stop` and reaches what was delegated too; it is not awaited there. A shutdown ends only the
 /// turn: what becomes of the children is the engine's business then. Dropping the future ends the turn where it is, and
@@ -54,11 +62,12 @@ pub async fn run_prompt(
     line: SessionLine,
     stop: &SessionStop,
 ) -> Result<RunOutcome, OpenError> {
-    let RunSetup { session, delegator, which, prompt } = setup;
+    let RunSetup { session, delegator, which, prompt, listener } = setup;
     let (mut session, left) = OpenSession::open(session, which).await?;
     let from = first_step(&session, &left);
     let line: Arc<dyn Line> = Arc::new(line);
-    let report = match ask(&mut session, left, (prompt, line)).await {
+    let mut turns = Turns { session: &mut session, line, listener };
+    let report = match turns.ask(left, prompt).await {
         Ok(report) => report,
         Err(error) => {
             session.close().await;
@@ -90,28 +99,75 @@ enum FirstStep {
     OfTurnBefore(u32),
 }
 
-async fn ask(
-    session: &mut OpenSession,
-    left: Left,
-    (prompt, line): (String, Arc<dyn Line>),
-) -> Result<Report, StoreError> {
-    if let Left::CutOff(recorded) = left {
-        let report = session.turn(Start::Resumed(*recorded), Arc::clone(&line)).await;
-        match report.ending {
-            Ending::Interrupted | Ending::Failed(FailureKind::Store) => return Ok(report),
-            Ending::Answered
-            | Ending::CutShort(_)
-            | Ending::Failed(
-                FailureKind::Setup
-                | FailureKind::Model
-                | FailureKind::Tool
-                | FailureKind::EmptyAnswer
-                | FailureKind::Panicked,
-            ) => {}
+/// The turns of one run.
+struct Turns<'a> {
+    session: &'a mut OpenSession,
+    line: Arc<dyn Line>,
+    listener: SessionListener,
+}
+
+impl Turns<'_> {
+    async fn ask(&mut self, left: Left, prompt: String) -> Result<Report, StoreError> {
+        if let Left::CutOff(recorded) = left {
+            let report = self.turn(Cause::Unanswered, Start::Resumed(*recorded)).await;
+            if is_last(&report) {
+                return Ok(report);
+            }
         }
+        if let Some(report) = self.take_in().await? {
+            return Ok(report);
+        }
+        self.session.say(&Message::text(Author::User, prompt.as_str()), &[]).await?;
+        Ok(self.turn(Cause::User(prompt), Start::Turn).await)
     }
-    session.say(&Message::text(Author::User, prompt), &[]).await?;
-    Ok(session.turn(Start::Turn, line).await)
+
+    /// Takes in what waits for the session. Gives the report of a turn after which there is no other.
+    async fn take_in(&mut self) -> Result<Option<Report>, StoreError> {
+        let id = self.session.id().clone();
+        let mut waiting = Waiting::default();
+        while let Some(Taken { claim, record, unit }) = waiting.next(self.session.setup(), &id).await? {
+            let Some(Completion { title, text }) =
+                arrivals::written(self.session.setup(), &record, unit).await
+            else {
+                arrivals::give_back(self.session.setup(), claim).await;
+                continue;
+            };
+            let message = Message::text(Author::Completion, text.as_str());
+            if let Err(error) = self.session.say(&message, slice::from_ref(&claim)).await {
+                arrivals::give_back(self.session.setup(), claim).await;
+                return Err(error);
+            }
+            let unit = record.accepted.units[unit].id.clone();
+            let report = self.turn(Cause::Completion { unit, title, text }, Start::Turn).await;
+            if is_last(&report) {
+                return Ok(Some(report));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn turn(&mut self, cause: Cause, start: Start) -> Report {
+        (self.listener)(SessionEvent::TurnBegan(cause));
+        let report = self.session.turn(start, Arc::clone(&self.line)).await;
+        (self.listener)(SessionEvent::TurnEnded(Box::new(report.clone())));
+        report
+    }
+}
+
+/// Whether nothing more is asked after a turn that ended like this.
+fn is_last(report: &Report) -> bool {
+    match report.ending {
+        Ending::Interrupted | Ending::Failed(FailureKind::Store) => true,
+        Ending::Answered
+        | Ending::CutShort(_)
+        | Ending::Failed(
+            FailureKind::Setup
+            | FailureKind::Model
+            | FailureKind::Tool
+            | FailureKind::EmptyAnswer
+            | FailureKind::Panicked,
+        ) => false,
+    }
 }
 
 /// The delegations of the calls from a step on, also of one whose results never came.

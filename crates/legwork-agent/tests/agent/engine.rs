@@ -178,7 +178,13 @@ impl House {
             depth_max: DEPTH_MAX,
             spill: "/nowhere".into(),
         };
-        let setup = RunSetup { session, delegator: handle, which, prompt: prompt.to_owned() };
+        let setup = RunSetup {
+            session,
+            delegator: handle,
+            which,
+            prompt: prompt.to_owned(),
+            listener: Box::new(|_| ()),
+        };
         let line = self.line.take().expect("a house runs once");
         run_prompt(setup, line, &self.stop).await.expect("it starts")
     }

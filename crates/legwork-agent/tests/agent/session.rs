@@ -78,7 +78,13 @@ impl Desk {
             spill: "/nowhere".into(),
         };
         let delegator = Arc::clone(&self.delegator) as Arc<dyn Delegator>;
-        RunSetup { session, delegator, which, prompt: "What colour is it?".to_owned() }
+        RunSetup {
+            session,
+            delegator,
+            which,
+            prompt: "What colour is it?".to_owned(),
+            listener: Box::new(|_| ()),
+        }
     }
 
     async fn run(

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_agent::session::{
-    OpenError, RunOutcome, RunSetup, SessionLine, SessionSetup, SessionStop, Which, run_prompt,
+    OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionSetup, SessionStop, Which,
+    run_prompt,
 };
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Reach;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
-use legwork_core::ports::{Delegator, Facts, NewSession, SessionKind, StopNotice};
+use legwork_core::ports::{Delegator, Facts, NewSession, SessionKind, SessionRecord, StopNotice};
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
 use serde_json::{Value, json};
@@ -22,11 +23,11 @@ use crate::args::RunArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::input::Wanted;
 use crate::invocation::Invocation;
-use crate::progress::{Screen, follow_all, told};
+use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Signals};
 use crate::wire::{self, Workplace};
-use crate::{state, stderr, stdout, wording};
+use crate::{session_choice, state, stderr, stdout, wording};
 
 /// Longer than any wait.
 const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -52,13 +53,18 @@ enum Ended {
 pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
     let prompt = PROMPT.within(settings.delegation.goal_max_bytes).take(&args.prompt)?;
+    let stored = match (&args.resume, args.last) {
+        (Some(typed), _) => Some(session_choice::to_resume(invocation, typed.as_deref()).await?),
+        (None, true) => Some(session_choice::to_resume(invocation, None).await?),
+        (None, false) => None,
+    };
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     if !invocation.common.quiet && state::is_paused(&workplace.store).await? {
         stderr::tell("note: there is a pause, so no subagent starts; `legwork pause off` ends it");
     }
-    let session = workplace.owner.new_session();
-    let setup = setup(invocation, &settings, (&workplace, session.clone()), prompt)?;
+    let setup = setup(invocation, &settings, (&workplace, stored), prompt)?;
+    let session = setup.which.id().clone();
     let quiet = invocation.common.quiet;
     let (line, stop) = SessionLine::new(Box::new(move |event| {
         if !quiet {
@@ -117,18 +123,32 @@ fn unanswered() -> RunOutcome {
 fn setup(
     invocation: &Invocation,
     settings: &Settings,
-    (workplace, session): (&Workplace, SessionId),
+    (workplace, stored): (&Workplace, Option<SessionRecord>),
     prompt: String,
 ) -> Result<RunSetup, CliError> {
     let mut setting = workplace.setting.clone();
     setting.route = workplace.models.main.clone();
     let model = workplace.models.model(&setting.route);
-    let which = Which::New(NewSession {
-        id: session,
-        name: None,
-        kind: SessionKind::Run,
-        folder: setting.folder.clone(),
-        at: workplace.owner.now(),
+    let which = match stored {
+        // A conversation goes on where it is, from wherever that is asked for.
+        Some(record) => {
+            setting.folder = record.session.folder;
+            Which::Stored(record.session.id)
+        }
+        None => Which::New(NewSession {
+            id: workplace.owner.new_session(),
+            name: None,
+            kind: SessionKind::Run,
+            folder: setting.folder.clone(),
+            at: workplace.owner.now(),
+        }),
+    };
+    let quiet = invocation.common.quiet;
+    let before = Before::default();
+    let listener: SessionListener = Box::new(move |event| {
+        if !quiet {
+            before.heard(&event);
+        }
     });
     let session = SessionSetup {
         store: workplace.store.clone(),
@@ -142,7 +162,13 @@ fn setup(
         depth_max: wire::depth_max(&settings.delegation),
         spill: invocation.paths.state()?.spill(),
     };
-    Ok(RunSetup { session, delegator: std::sync::Arc::new(workplace.handle.clone()), which, prompt })
+    Ok(RunSetup {
+        session,
+        delegator: std::sync::Arc::new(workplace.handle.clone()),
+        which,
+        prompt,
+        listener,
+    })
 }
 
 fn asked_for(asked: Asked, stop: &SessionStop, interrupted: &mut bool) -> Option<Ended> {
@@ -222,7 +248,8 @@ impl From<OpenError> for CliError {
         let kind = match &error {
             OpenError::Folder(_) => Kind::Input,
             OpenError::Unknown(_) => Kind::NotFound,
-            OpenError::Held { .. } | OpenError::Store(_) => Kind::State,
+            OpenError::Held { .. } => Kind::OpenElsewhere,
+            OpenError::Store(_) => Kind::State,
         };
         CliError::new(kind, error.to_string())
     }

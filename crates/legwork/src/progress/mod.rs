@@ -8,4 +8,4 @@ mod session;
 
 pub use follow::follow;
 pub use screen::Screen;
-pub use session::{follow_all, told};
+pub use session::{Before, follow_all, told};

@@ -1,7 +1,9 @@
 //! Shows what a conversation's own agent does and how its subagents fare, as plain lines.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use legwork_agent::session::{Cause, SessionEvent};
 use legwork_core::ids::ChildId;
 use legwork_core::ports::{ChildView, Delegator, LiveEvent, Watch};
 use legwork_core::pulse::LineEvent;
@@ -38,6 +40,39 @@ pub fn told(event: &LineEvent) {
         | LineEvent::Replied { .. }
         | LineEvent::ToolMoved
         | LineEvent::ToolEnded { is_error: false, .. } => {}
+    }
+}
+
+/// Shows what a stored conversation catches up on before its prompt is asked: stdout has only the answer to that.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// Whether the turn that runs is one of those.
+    is_before: AtomicBool,
+}
+
+impl Before {
+    /// Shows what comes in, and what the agent says to it.
+    pub fn heard(&self, event: &SessionEvent) {
+        match event {
+            SessionEvent::TurnBegan(Cause::User(_)) => self.is_before.store(false, Ordering::Relaxed),
+            SessionEvent::TurnBegan(Cause::Completion { title, .. }) => {
+                self.is_before.store(true, Ordering::Relaxed);
+                stderr::tell(&format!("◂ {}", wording::one_line(title, REASON_WIDTH)));
+            }
+            SessionEvent::TurnBegan(Cause::Unanswered) => {
+                self.is_before.store(true, Ordering::Relaxed);
+                stderr::tell("◂ the turn that was cut off is finished first");
+            }
+            SessionEvent::TurnEnded(report) if self.is_before.load(Ordering::Relaxed) => {
+                let said = report.answer.iter().chain(&report.error);
+                said.for_each(|text| stderr::tell(text.trim_end()));
+            }
+            SessionEvent::TurnEnded(_)
+            | SessionEvent::Told(_)
+            | SessionEvent::Compacted { .. }
+            | SessionEvent::TryingAgain { .. }
+            | SessionEvent::Idle => {}
+        }
     }
 }
 

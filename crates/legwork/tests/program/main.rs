@@ -15,6 +15,7 @@ mod looking;
 mod models;
 mod owner_death;
 mod pause;
+mod resume;
 mod run;
 mod secrets;
 mod sessions;

@@ -5,25 +5,21 @@
 use super::again::{Again, gap, may_pass};
 use super::desk::Desk;
 use super::{Arrived, Conversation, Farewell, wait};
-use crate::journal::wall_clock;
-use crate::session::completion::{self, Arrival, Completion};
+use crate::session::arrivals;
+use crate::session::completion::Completion;
 use crate::session::event::{Cause, SessionEvent};
 use crate::session::line::{SessionLine, SessionStop};
 use crate::session::open::{Left, unstored};
 use crate::turn::{Start, broken_off};
 use legwork_core::batch::Reach;
-use legwork_core::ids::{ChildId, ClaimId};
+use legwork_core::ids::ClaimId;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::Ending;
-use legwork_core::ports::{Facts, Inbox, Line, Offer, Receipt, StopNotice, StoreError};
+use legwork_core::ports::{Inbox, Line, Receipt, StopNotice, StoreError};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
-use legwork_core::steering::{Fate, Wish};
 use std::sync::Arc;
 use tokio::time::sleep_until;
-
-/// Why a claim is given back.
-const NOT_STORED: &str = "the turn that was to carry it could not be stored";
 
 /// What comes next.
 enum Next {
@@ -167,7 +163,8 @@ impl Conversation {
             Ok(Some(Left::Unanswered | Left::Nothing) | None) => {}
             Err(error) => return self.tell_note(&format!("results wait: {error}")),
         }
-        let Some(Completion { title, text }) = self.written(&offer).await else { return };
+        let written = arrivals::written(self.session.setup(), &offer.record, offer.unit).await;
+        let Some(Completion { title, text }) = written else { return };
         let message = Message::text(Author::Completion, text.as_str());
         let stored = self.session.say(&message, std::slice::from_ref(&offer.claim)).await;
         if let Err(error) = &stored {
@@ -185,10 +182,7 @@ impl Conversation {
 
     /// A completion that could not be stored goes back. Whether it was stored after all is looked at after a while.
     async fn not_stored(&mut self, claim: ClaimId, error: &StoreError) {
-        let released = self.session.setup().store.release(vec![claim], wall_clock(), NOT_STORED).await;
-        if let Err(error) = released {
-            tracing::debug!(%error, "a claim could not be given back; the courier does");
-        }
+        arrivals::give_back(self.session.setup(), claim).await;
         match error {
             StoreError::Fenced(_) => self.lost = Some(error.clone()),
             StoreError::Locked(_)
@@ -203,22 +197,6 @@ impl Conversation {
                 self.again = Again::after(1, None);
             }
         }
-    }
-
-    async fn written(&self, offer: &Offer) -> Option<Completion> {
-        let unit = offer.record.accepted.units.get(offer.unit);
-        let indexes = unit.map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
-        let children = indexes.iter().filter_map(|index| offer.record.accepted.children.get(*index));
-        let setup = self.session.setup();
-        let missed = missed(setup.store.as_ref(), children).await;
-        let arrival = Arrival { record: offer.record.clone(), unit: offer.unit, missed, now: wall_clock() };
-        let bytes_max = completion::bytes_max(setup.model.facts().window);
-        let spill = setup.spill.clone();
-        let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));
-        writing
-            .await
-            .inspect_err(|error| tracing::error!(%error, "BUG: a completion could not be written"))
-            .ok()
     }
 
     async fn try_again(&mut self, again: Again) {
@@ -325,22 +303,4 @@ impl Conversation {
     fn tell_note(&self, note: &str) {
         self.tell(SessionEvent::Told(LineEvent::Note(note.to_owned())));
     }
-}
-
-/// What was said to children too late for them to read. Without it the completion is still whole.
-async fn missed(facts: &dyn Facts, children: impl Iterator<Item = &ChildId>) -> Vec<(ChildId, String)> {
-    let mut missed = Vec::new();
-    for child in children {
-        match facts.steers(child).await {
-            Ok(records) => {
-                let texts = records.into_iter().filter(|record| record.fate == Fate::Missed);
-                missed.extend(texts.filter_map(|record| match record.request.wish {
-                    Wish::Steer { text } => Some((child.clone(), text)),
-                    Wish::Stop { .. } => None,
-                }));
-            }
-            Err(error) => tracing::warn!(%child, %error, "what was said to a child too late cannot be read"),
-        }
-    }
-    missed
 }

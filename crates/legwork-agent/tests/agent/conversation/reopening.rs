@@ -144,7 +144,13 @@ async fn k02_a_shutdown_leaves_the_turn_to_whoever_opens_the_session_next() {
 async fn run(running: &Running, model: Arc<FakeModel>, prompt: &str) -> legwork_agent::session::RunOutcome {
     let session = SessionSetup { reach: Reach::Joined, ..running.setup(model) };
     let delegator: Arc<dyn Delegator> = Arc::new(running.engine());
-    let setup = RunSetup { session, delegator, which: stored(5), prompt: prompt.to_owned() };
+    let setup = RunSetup {
+        session,
+        delegator,
+        which: stored(5),
+        prompt: prompt.to_owned(),
+        listener: Box::new(|_| ()),
+    };
     let (line, stop) = SessionLine::new(Box::new(|_| ()));
     run_prompt(setup, line, &stop).await.expect("it runs")
 }
@@ -191,7 +197,13 @@ async fn a_joined_call_that_was_cut_off_is_finished_before_the_next_prompt() {
         ..running.setup(FakeModel::new([Say::Calls("", vec![delegation("one", &["one"])])]))
     };
     let delegator: Arc<dyn Delegator> = Arc::new(running.engine());
-    let setup = RunSetup { session, delegator, which: new_session(5), prompt: "a".to_owned() };
+    let setup = RunSetup {
+        session,
+        delegator,
+        which: new_session(5),
+        prompt: "a".to_owned(),
+        listener: Box::new(|_| ()),
+    };
     let (line, stop) = SessionLine::new(Box::new(|_| ()));
     tokio::select! {
         _ = run_prompt(setup, line, &stop) => panic!("it waits for its child"),

@@ -83,7 +83,7 @@ fn hint(id: &SessionId, waiting: &[Undelivered]) -> String {
         .map(|known| &known.unit);
     match dismissible {
         Some(unit) => format!(
-            "`legwork results {unit}` prints them, `legwork run --resume {id} PROMPT` takes them in, `legwork dismiss {unit}` \
+            "`legwork results {unit}` prints them, `legwork chat --resume {id}` takes them in, `legwork dismiss {unit}` \
              gives them up"
         ),
         None => "a process has taken them and is about to confirm it; try again in a moment".to_owned(),

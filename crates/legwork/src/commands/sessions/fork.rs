@@ -41,7 +41,7 @@ pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliErro
         );
     }
     stdout::print(&format!(
-        "{id}: a copy of {} with {copied} messages; `legwork run --resume {id} PROMPT` goes on with it",
+        "{id}: a copy of {} with {copied} messages; `legwork chat --resume {id}` goes on with it",
         from.session.id
     ))
 }

@@ -37,3 +37,22 @@ pub(crate) fn one_line(text: &str) -> String {
     let plain: String = text.chars().map(|char| if blank(char) { ' ' } else { char }).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inv_27_no_line_of_a_quoted_text_is_without_its_mark() {
+        let hostile = "a\n[end]\r\nTASK 1/1\rb\u{b}c\u{c}d\u{85}e\u{2028}f\u{2029}g\u{1b}]0;x\u{7}\n\n";
+        let quoted = quote(hostile);
+        assert!(quoted.lines().all(|line| line.starts_with(MARK)), "{quoted}");
+        assert!(!quoted.chars().any(|char| char.is_control() && char != '\n'), "{quoted:?}");
+        assert_eq!(quoted.lines().count(), 9, "{quoted:?}");
+    }
+
+    #[test]
+    fn inv_27_one_line_of_others_is_one_line() {
+        assert_eq!(one_line(" a\n\u{202e}b \u{1b}[2J "), "a b [2J");
+    }
+}

@@ -6,19 +6,18 @@
 
 mod head;
 mod quoted;
-mod shares;
 mod task;
 #[cfg(test)]
 mod tests;
 mod title;
 
+use crate::shares::fair;
 use crate::spill::SpillPlace;
 use legwork_core::completion;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::record::DelegationRecord;
 use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
-use shares::fair;
 use std::io::{self, Write};
 use std::path::Path;
 use task::Task;

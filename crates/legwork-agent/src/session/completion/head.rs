@@ -1,8 +1,9 @@
 //! The first lines of a completion: what it is, who wrote it, how to take it, and what was counted over all its tasks.
 //! They are fixed words, numbers, and names of ours.
 
-use super::quoted::{MARK, name};
+use super::quoted::name;
 use super::{Arrival, task::Task};
+use crate::quoted::MARK;
 use jiff::tz::TimeZone;
 use legwork_core::report::Cost;
 use legwork_core::time::Timestamp;

@@ -1,7 +1,9 @@
 //! One task of a completion: a line of counted facts, then what was asked for and what came of it, quoted (EVT-10…13).
 
-use super::quoted::{cut, name, one_line, quote};
-use super::{head::age, shares::fair, title::Line, whereabouts};
+use super::quoted::{cut, name};
+use super::{head::age, title::Line, whereabouts};
+use crate::quoted::{one_line, quote};
+use crate::shares::fair;
 use legwork_core::completion::Entry;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Outcome, WireStatus};

@@ -1,7 +1,7 @@
 //! What a completion says, that nothing in it can be forged, and that it keeps to its budget.
 
-use super::quoted::MARK;
 use super::{Arrival, Completion, bytes_max, write};
+use crate::quoted::MARK;
 use legwork_core::batch::{Lineage, Reach, Rights, Route, Setting, Task, Unit};
 use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;

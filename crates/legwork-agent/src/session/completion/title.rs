@@ -1,6 +1,6 @@
 //! What came back, in one line for people (EVT-15). The model reads something else.
 
-use super::quoted::one_line;
+use crate::quoted::one_line;
 use legwork_core::completion::Entry;
 use legwork_core::outcome::{Outcome, StopReason, WireStatus};
 

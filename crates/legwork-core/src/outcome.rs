@@ -91,7 +91,7 @@ pub enum Force {
     Abort,
 }
 
-/// The closed set of status words at the wire (design page, "Words").
+/// The closed set of status words at the wire (docs/invariants.md, invariant 19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WireStatus {

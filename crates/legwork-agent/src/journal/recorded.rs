@@ -1,5 +1,5 @@
 //! What a journal holds, read back: the messages as they were, and the steps that a crash left open. Nothing is
-//! computed anew (design page, "Resume re-reads, it does not re-execute").
+//! computed anew (docs/design/006-journal-two-commits-a-turn.md).
 //!
 //! It does not decide what becomes of the open steps.
 

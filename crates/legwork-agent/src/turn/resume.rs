@@ -1,5 +1,4 @@
-//! A run that was cut off goes on from what its journal holds: what is stored is read, not done again (design page,
-//! "Resume re-reads, it does not re-execute"). Of tool calls that were under way, those that change nothing run again,
+//! A run that was cut off goes on from what its journal holds: what is stored is read, not done again (docs/design/006-journal-two-commits-a-turn.md). Of tool calls that were under way, those that change nothing run again,
 //! those that start work rejoin it, and the effect of all others is in doubt.
 
 use super::call::{self, Batch};

@@ -64,7 +64,7 @@ impl Workplace {
             tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
         }
         let commands = Commands::new(Shells::new(std::env::vars_os())?, store.clone());
-        let tools = Tools::of(settings, commands.clone(), (None, Reach::Joined));
+        let tools = Tools::of((settings, &models), commands.clone(), (None, Reach::Joined));
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
             store: store.clone(),
@@ -149,7 +149,7 @@ impl Workplace {
     }
 
     fn tools(&self, settings: &Settings, limits: (Option<u32>, Reach)) -> Arc<Toolbox> {
-        let tools = Tools::of(settings, self.commands.clone(), limits);
+        let tools = Tools::of((settings, &self.models), self.commands.clone(), limits);
         tools.delegate.connect(Arc::new(self.handle.clone()));
         tools.toolbox
     }
@@ -210,7 +210,11 @@ struct Tools {
 }
 
 impl Tools {
-    fn of(settings: &Settings, commands: Commands, (children_max, reach): (Option<u32>, Reach)) -> Tools {
+    fn of(
+        (settings, models): (&Settings, &Models),
+        commands: Commands,
+        (children_max, reach): (Option<u32>, Reach),
+    ) -> Tools {
         let fetched = if settings.tools.fetch_private_addresses {
             FetchAddresses::Private
         } else {
@@ -225,6 +229,7 @@ impl Tools {
             children_max,
             summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
             allowance: Allowance { steps_max: steps_max(settings) },
+            children_route: (models.children != models.main).then(|| models.children.clone()),
         }));
         let mut tools = built_in(&commands, fetched);
         tools.push(delegate.clone());

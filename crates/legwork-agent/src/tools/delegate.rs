@@ -16,7 +16,7 @@ use super::{Effect, Invocation, Site, Tool, ToolOutput};
 use crate::models::ToolSpec;
 use action::Action;
 use budget::Budget;
-use legwork_core::batch::{NewBatch, Reach, Setting, Task};
+use legwork_core::batch::{NewBatch, Reach, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::ports::{Delegator, Pending};
@@ -34,7 +34,7 @@ const NO_ASYNC: &str = "no_async: this session ends with its answer, so nothing 
      and this reply already holds the outcome";
 
 /// The limits that hold for calls, and that the model is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DelegateOptions {
     /// How the model is told that results reach it. Where a caller's own reach is less, or it is no session's agent, the
     /// call waits for them all the same, and says so.
@@ -53,6 +53,9 @@ pub struct DelegateOptions {
     pub summary_bytes_max: usize,
     /// What each child may use up.
     pub allowance: Allowance,
+    /// The route of all children where it is not that of the conversation (`delegation.model` and its like); `None` for
+    /// the caller's own.
+    pub children_route: Option<Route>,
 }
 
 /// `delegate_task`. The calls of one conversation go to one of these, since it counts their children; agents without
@@ -192,9 +195,15 @@ impl DelegateTool {
     }
 
     /// The caller's setting with the children's allowance, and with the right to delegate only where their depth has
-    /// room for it. Nothing is added to the caller's rights (invariant 18).
+    /// room for it. Nothing is added to the caller's rights (invariant 18). A session's agent gives the children their own
+    /// route if they have one; deeper callers are children and have it already.
     fn child_setting(&self, site: &Site) -> Setting {
         let mut setting = Setting { allowance: self.options.allowance, ..site.setting.clone() };
+        if site.lineage.depth == 0
+            && let Some(route) = &self.options.children_route
+        {
+            setting.route = route.clone();
+        }
         if site.lineage.depth.saturating_add(1) >= self.options.depth_max {
             setting.rights.tools.remove(DELEGATE_TASK);
         }

@@ -19,6 +19,7 @@ pub const OPTIONS: DelegateOptions = DelegateOptions {
     children_max: None,
     summary_bytes_max: 24_000,
     allowance: legwork_core::budget::Allowance { steps_max: 250 },
+    children_route: None,
 };
 
 /// The tool, the engine behind it, and the agent that calls.

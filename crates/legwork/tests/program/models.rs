@@ -1,7 +1,8 @@
 //! Which model is talked to and how: the protocols that can be named, and a server of this machine that is found by
 //! itself.
 
-use legwork_testkit::server::{Protocol, Script, ScriptedServer, Scripts, say};
+use legwork_testkit::server::{Protocol, Script, ScriptedServer, Scripts, call, say};
+use serde_json::json;
 
 use crate::harness::{Home, KEY};
 
@@ -66,4 +67,25 @@ fn a_server_that_was_found_never_takes_the_place_of_what_was_asked_for() {
     let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin()).run();
     assert_eq!((ended.code, ended.stdout.trim()), (0, "ok"), "{ended}");
     assert!(server.log().entries().is_empty(), "{}", server.log().summary());
+}
+
+#[test]
+fn the_children_of_a_run_have_the_model_of_delegation() {
+    let delegates = Script::new()
+        .step(call("delegate_task", json!({"goal": "the piece of work to be done"})))
+        .step(say("all is done"));
+    let done = Script::new().step(say("done"));
+    let scripts = Scripts::default().agent("the prompt", delegates).agent("piece of work", done);
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let order = home.legwork(&["run", "this is the prompt"]);
+    let ended = order.env("LEGWORK_DELEGATION_MODEL", "for-children").run();
+    assert_eq!((ended.code, ended.stdout.trim()), (0, "all is done"), "{ended}");
+    let log = server.log();
+    assert_eq!(log.of("piece of work")[0].body["model"], json!("for-children"), "{}", log.summary());
+    assert!(
+        log.of("the prompt").iter().all(|entry| entry.body["model"] == json!("test")),
+        "{}",
+        log.summary()
+    );
 }

@@ -104,7 +104,8 @@ impl OpenSession {
         self.journal.next_step()
     }
 
-    /// From the next turn on the agent asks this model, and what it delegates does too.
+    /// From the next turn on the agent asks this model, and what it delegates does too unless children have a route of
+    /// their own.
     pub(crate) fn ask(&mut self, model: Arc<dyn Model>, route: Route) {
         self.setup.model = model;
         self.setup.setting.route = route;
@@ -114,14 +115,21 @@ impl OpenSession {
     /// an earlier, failed try has stored after all is not stored again.
     ///
     /// # Errors
-    /// [`StoreError`]; whether the message is stored is found out at the next call with the same message.
+    /// [`StoreError`]; whether the message is stored is found out at the next call with the same message. A conflict when
+    /// a turn was cut off by a write that failed: nothing is said behind it until it is finished, or its reply and results
+    /// would be lost (invariant 2). The next [`OpenSession::refresh`] gives it.
     pub(crate) async fn say(&mut self, message: &Message, claims: &[ClaimId]) -> Result<(), StoreError> {
-        self.refresh().await?;
+        let left = self.refresh().await?;
         let mut messages: Vec<Message> = self.system.iter().cloned().collect();
         messages.push(message.clone());
         if self.is_stored_already(message) {
             self.unsaid = None;
             return Ok(());
+        }
+        if let Some(Left::CutOff(_)) = left {
+            self.in_doubt = true;
+            let error = "the turn before the message was cut off and has to be finished first";
+            return Err(StoreError::Conflict(error.to_owned()));
         }
         match self.journal.append(messages.clone(), claims.to_vec()).await {
             Ok(()) => {

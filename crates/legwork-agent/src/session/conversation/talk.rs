@@ -92,7 +92,7 @@ impl Conversation {
         let holds_back = again.unstored.is_some();
         tokio::select! {
             biased;
-            notice = line.stopped() => self.give_up(again, notice).await,
+            notice = line.stopped() => self.give_up(again, (line, notice)).await,
             () = wait(&mut self.desk, |desk| desk.is_closing() || desk.has_message() && !holds_back) => {
                 self.again = Some(again);
             }
@@ -102,8 +102,9 @@ impl Conversation {
         None
     }
 
-    /// The person wants no more tries. The conversation says so, so that nobody takes them up later either.
-    async fn give_up(&mut self, again: Again, notice: StopNotice) {
+    /// The person wants no more tries. The conversation says so, so that nobody takes them up later either. A turn that was
+    /// cut off ends with what is stored of it.
+    async fn give_up(&mut self, again: Again, (line, notice): (SessionLine, StopNotice)) {
         self.change(Desk::work);
         if self.desk.borrow().is_closing() {
             self.again = Some(again);
@@ -111,6 +112,13 @@ impl Conversation {
         }
         if let Some((text, _)) = again.unstored {
             self.unsaid.push(text);
+            return;
+        }
+        if let Ok(Some(Left::CutOff(recorded))) = self.session.refresh().await {
+            let report = self.session.turn(Start::Resumed(*recorded), Arc::new(line)).await;
+            if let Some(error) = report.error {
+                tracing::warn!(%error, "a turn that was given up is taken up when the session is opened again");
+            }
             return;
         }
         let remark = Message::text(Author::Assistant, broken_off(notice.reason));
@@ -121,19 +129,24 @@ impl Conversation {
 
     async fn said(&mut self, text: String) {
         self.again = None;
-        match self.session.refresh().await {
-            Ok(Some(Left::CutOff(recorded))) => {
-                self.turn(Cause::Unanswered, Start::Resumed(*recorded), 0).await;
-                self.again = None;
-            }
-            // What else is left is answered together with the message; a failure shows again when that is stored.
-            Ok(Some(Left::Unanswered | Left::Nothing) | None) | Err(_) => {}
-        }
         let message = Message::text(Author::User, text.as_str());
         self.say((text, message), 0).await;
     }
 
+    /// Says a message and lets it be answered. A turn that a failed write has cut off is finished before; as long as that
+    /// fails the message waits.
     async fn say(&mut self, (text, message): (String, Message), tries: u32) {
+        match self.session.refresh().await {
+            Ok(Some(Left::CutOff(recorded))) => {
+                self.turn(Cause::Unanswered, Start::Resumed(*recorded), tries).await;
+                self.again = None;
+                if self.desk.borrow().is_shutting_down() {
+                    return self.unsaid.push(text);
+                }
+            }
+            // What else is left is answered together with the message; a failure shows again when that is stored.
+            Ok(Some(Left::Unanswered | Left::Nothing) | None) | Err(_) => {}
+        }
         let cause = if tries == 0 { Cause::User(text.clone()) } else { Cause::Unanswered };
         match self.session.say(&message, &[]).await {
             Ok(()) => self.turn(cause, Start::Turn, tries).await,

@@ -1,14 +1,15 @@
 //! The store fails under a conversation, at every write in turn, before or after the write was carried out: whatever was
 //! said is answered once all the same.
 
-use super::scene::{Machine, assert_legal, new_session, texts};
+use super::scene::{Machine, Open, Running, assert_legal, new_session, texts};
 use super::seeded::Echo;
-use legwork_agent::session::SessionSetup;
+use legwork_agent::session::{SessionEvent, SessionSetup};
 use legwork_core::message::Message;
-use legwork_core::ports::Store;
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{StopNotice, Store};
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The writes that a conversation makes.
 const WRITES: [&str; 2] = ["append_turn", "write_steps"];
@@ -63,4 +64,100 @@ async fn inv_02_whichever_write_fails_everything_is_said_and_answered_once() {
             assert_legal(&history.into_iter().map(Arc::new).collect::<Vec<_>>());
         }
     }
+}
+
+/// A conversation whose disk is full from write number `full_from` on, until it is freed.
+struct Disk {
+    open: Open,
+    is_full: Arc<AtomicBool>,
+    writes: Arc<AtomicUsize>,
+}
+
+impl Disk {
+    async fn of(machine: &Machine, running: &Running, full_from: usize) -> Disk {
+        let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store) as Arc<dyn Store>));
+        let (is_full, writes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+        let (full, counted) = (Arc::clone(&is_full), Arc::clone(&writes));
+        shaky.let_decide(move |name| {
+            let fails = WRITES.contains(&name)
+                && counted.fetch_add(1, Ordering::SeqCst) >= full_from
+                && full.load(Ordering::SeqCst);
+            if fails { Luck::Fails } else { Luck::Good }
+        });
+        let setup = SessionSetup { store: shaky as Arc<dyn Store>, ..running.setup(Echo::new(7)) };
+        let open = running.open_with(setup, new_session(5)).await.expect("it opens");
+        Disk { open, is_full, writes }
+    }
+
+    /// Waits until so many tries have been put off.
+    async fn put_off(&self, tries: usize) {
+        self.open.until(|events| put_off(events) >= tries).await;
+    }
+
+    fn free(&self) {
+        self.is_full.store(false, Ordering::SeqCst);
+    }
+}
+
+fn put_off(events: &[SessionEvent]) -> usize {
+    events.iter().filter(|event| matches!(event, SessionEvent::TryingAgain { .. })).count()
+}
+
+/// How many writes a turn makes that delegates, the message included.
+async fn writes_of_a_turn() -> usize {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    let disk = Disk::of(&machine, &running, usize::MAX).await;
+    disk.open.ask("u1 delegate g2a").await;
+    disk.writes.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_02_what_is_said_while_the_disk_is_full_waits_for_the_turn_that_was_cut_off() {
+    let writes = writes_of_a_turn().await;
+    let mut behind = 0;
+    for full_from in 0..writes {
+        let machine = Machine::new();
+        let running = machine.start(1).await;
+        let disk = Disk::of(&machine, &running, full_from).await;
+        disk.open.handle.say("u1 delegate g2a").expect("there is room");
+        disk.put_off(1).await;
+        let tries = put_off(&disk.open.events());
+        disk.open.handle.say("u2").expect("there is room");
+        disk.put_off(tries + 2).await;
+        disk.free();
+        disk.open.handle.wait_idle().await;
+        let history = machine.history(disk.open.handle.session()).await;
+        assert_legal(&history.iter().cloned().map(Arc::new).collect::<Vec<_>>());
+        let told = texts(&history);
+        let apart = ["u1 delegate g2a", "[calls]", "[results]", "answered u1", "u2", "answered u2"];
+        let together = ["u1 delegate g2a", "u2", "[calls]", "[results]", "answered u1 u2"];
+        assert!(told == apart || told == together, "write {full_from}: {told:?}");
+        behind += usize::from(told == apart);
+        assert_eq!(machine.delegations().await.len(), 1, "write {full_from}");
+    }
+    assert!(behind >= 3, "{behind} of {writes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_02_a_turn_that_is_given_up_keeps_the_calls_that_it_made() {
+    let writes = writes_of_a_turn().await;
+    let mut kept = 0;
+    for full_from in 1..writes {
+        let machine = Machine::new();
+        let running = machine.start(1).await;
+        let disk = Disk::of(&machine, &running, full_from).await;
+        disk.open.handle.say("u1 delegate g2a").expect("there is room");
+        disk.put_off(1).await;
+        let delegated = machine.delegations().await.len();
+        disk.free();
+        disk.open.handle.stop_turn(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
+        disk.open.handle.wait_idle().await;
+        let history = machine.history(disk.open.handle.session()).await;
+        assert_legal(&history.iter().cloned().map(Arc::new).collect::<Vec<_>>());
+        let told = texts(&history);
+        assert_eq!(told.iter().filter(|text| *text == "[calls]").count(), delegated, "{full_from}: {told:?}");
+        kept += delegated;
+    }
+    assert!(kept >= 1, "{kept} of {writes}");
 }

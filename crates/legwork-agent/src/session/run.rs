@@ -8,7 +8,7 @@ use super::completion::Completion;
 use super::conversation::SessionListener;
 use super::event::{Cause, SessionEvent};
 use super::line::{SessionLine, SessionStop};
-use super::open::{Left, OpenSession};
+use super::open::{Left, OpenSession, unstored};
 use super::setup::{OpenError, SessionSetup, Which};
 use crate::tools::DELEGATE_TASK;
 use crate::turn::Start;
@@ -44,6 +44,8 @@ pub struct RunOutcome {
     /// What was delegated in it, and in the turn that was finished before it, in order, or why that cannot be read. After
     /// a stop some of it may not have settled yet.
     pub delegations: Result<Vec<DelegationId>, StoreError>,
+    /// Whether everything that came in before the prompt was answered whole.
+    pub arrivals_answered: bool,
 }
 
 /// Opens the session, asks the prompt and joins what is delegated. The user's message is stored before anything is
@@ -56,7 +58,7 @@ pub struct RunOutcome {
 /// leaves the session legal, and held until this process ends.
 ///
 /// # Errors
-/// [`OpenError`]; nothing was asked then.
+/// [`OpenError`]; nothing was asked then. A store that fails after something was asked is the end of the report.
 pub async fn run_prompt(
     setup: RunSetup,
     line: SessionLine,
@@ -66,22 +68,27 @@ pub async fn run_prompt(
     let (mut session, left) = OpenSession::open(session, which).await?;
     let from = first_step(&session, &left);
     let line: Arc<dyn Line> = Arc::new(line);
-    let mut turns = Turns { session: &mut session, line, listener };
-    let report = match turns.ask(left, prompt).await {
+    let mut turns = Turns { session: &mut session, line, listener, asked: false, arrivals_answered: true };
+    let asked = turns.ask(left, prompt).await;
+    let Turns { asked: has_asked, arrivals_answered, .. } = turns;
+    let report = match asked {
         Ok(report) => report,
+        Err(error) if has_asked => unstored(&error),
         Err(error) => {
             session.close().await;
             return Err(error.into());
         }
     };
-    if let (Ending::Interrupted, Some(notice)) = (report.ending, stop.notice())
+    // What a turn left running that could not be stored is stopped as well.
+    if let (Ending::Interrupted | Ending::Failed(FailureKind::Store), Some(notice)) =
+        (report.ending, stop.notice())
         && notice.reason != StopReason::Shutdown
     {
         delegator.stop(Scope::Session(session.id().clone()), notice.reason, notice.force).await;
     }
     let delegations = delegations(&*session.setup().store, session.id(), from).await;
     session.close().await;
-    Ok(RunOutcome { report, delegations })
+    Ok(RunOutcome { report, delegations, arrivals_answered })
 }
 
 /// The first step of what is to be done. A turn that is finished first belongs to it.
@@ -104,6 +111,10 @@ struct Turns<'a> {
     session: &'a mut OpenSession,
     line: Arc<dyn Line>,
     listener: SessionListener,
+    /// Whether there was a turn.
+    asked: bool,
+    /// Whether every turn that took something in has ended with an answer.
+    arrivals_answered: bool,
 }
 
 impl Turns<'_> {
@@ -139,6 +150,7 @@ impl Turns<'_> {
             }
             let unit = record.accepted.units[unit].id.clone();
             let report = self.turn(Cause::Completion { unit, title, text }, Start::Turn).await;
+            self.arrivals_answered &= report.ending == Ending::Answered;
             if is_last(&report) {
                 return Ok(Some(report));
             }
@@ -147,6 +159,7 @@ impl Turns<'_> {
     }
 
     async fn turn(&mut self, cause: Cause, start: Start) -> Report {
+        self.asked = true;
         (self.listener)(SessionEvent::TurnBegan(cause));
         let report = self.session.turn(start, Arc::clone(&self.line)).await;
         (self.listener)(SessionEvent::TurnEnded(Box::new(report.clone())));

@@ -117,7 +117,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
 fn unanswered() -> RunOutcome {
     let error = "stopped, and its end could not be stored in time; `legwork ps --all` shows what is left";
     let report = Report { error: Some(error.to_owned()), ..Report::bare(Ending::Interrupted) };
-    RunOutcome { report, delegations: Ok(Vec::new()) }
+    RunOutcome { report, delegations: Ok(Vec::new()), arrivals_answered: false }
 }
 
 fn setup(
@@ -195,8 +195,9 @@ struct Told {
 
 /// Waits a bounded time for what a stop cut off, and gathers what was delegated.
 async fn told_of(workplace: &Workplace, outcome: RunOutcome) -> Result<Told, CliError> {
-    let RunOutcome { report, delegations } = outcome;
-    let mut told = Told { whole: report.ending == Ending::Answered, delegations: Vec::new(), report };
+    let RunOutcome { report, delegations, arrivals_answered } = outcome;
+    let whole = report.ending == Ending::Answered && arrivals_answered;
+    let mut told = Told { whole, delegations: Vec::new(), report };
     let delegated = delegations.unwrap_or_else(|error| {
         stderr::tell(&format!("error: what was delegated cannot be read: {error}"));
         told.whole = false;

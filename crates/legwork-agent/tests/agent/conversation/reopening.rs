@@ -1,15 +1,17 @@
 //! The process dies in every state a result or a turn can be in; whoever opens the session next answers it, once.
 
 use super::scene::{Machine, Open, Running, assert_legal, delegation, new_session, stored, texts};
-use crate::fakes::{Dropped, FakeModel, Say, process};
-use legwork_agent::session::{RunSetup, SessionLine, SessionSetup, run_prompt};
+use crate::fakes::{Dropped, FakeModel, Say, failure, process};
+use legwork_agent::session::{OpenError, RunSetup, SessionLine, SessionSetup, run_prompt};
 use legwork_core::batch::Reach;
 use legwork_core::ids::{ClaimId, OwnerId};
 use legwork_core::message::Message;
-use legwork_core::outcome::{Ending, StopReason};
-use legwork_core::ports::{Conversations, Delegator, Facts};
+use legwork_core::outcome::{Ending, FailureKind, StopReason};
+use legwork_core::ports::{Conversations, Delegator, Facts, Store};
 use legwork_core::record::OwnerRecord;
+use legwork_core::report::FailureReason;
 use legwork_core::time::Timestamp;
+use legwork_testkit::shaky::ShakyStore;
 use std::sync::Arc;
 
 /// Where the first process dies.
@@ -142,7 +144,15 @@ async fn k02_a_shutdown_leaves_the_turn_to_whoever_opens_the_session_next() {
 
 /// A one-shot prompt on a session.
 async fn run(running: &Running, model: Arc<FakeModel>, prompt: &str) -> legwork_agent::session::RunOutcome {
-    let session = SessionSetup { reach: Reach::Joined, ..running.setup(model) };
+    try_run(running, running.setup(model), prompt).await.expect("it runs")
+}
+
+async fn try_run(
+    running: &Running,
+    setup: SessionSetup,
+    prompt: &str,
+) -> Result<legwork_agent::session::RunOutcome, OpenError> {
+    let session = SessionSetup { reach: Reach::Joined, ..setup };
     let delegator: Arc<dyn Delegator> = Arc::new(running.engine());
     let setup = RunSetup {
         session,
@@ -152,7 +162,29 @@ async fn run(running: &Running, model: Arc<FakeModel>, prompt: &str) -> legwork_
         listener: Box::new(|_| ()),
     };
     let (line, stop) = SessionLine::new(Box::new(|_| ()));
-    run_prompt(setup, line, &stop).await.expect("it runs")
+    run_prompt(setup, line, &stop).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_02_a_prompt_that_cannot_be_stored_is_the_end_of_a_report_once_something_was_answered() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    let (hanging, _) = Dropped::new();
+    let open = running.open(FakeModel::new([Say::Hang("thinking", hanging)]), new_session(5)).await;
+    open.handle.say("a").expect("there is room");
+    open.told("thinking").await;
+    open.close(StopReason::Shutdown).await;
+    running.close().await;
+    let next = machine.start(2).await;
+    let full = || {
+        let shaky = ShakyStore::new(Arc::clone(&machine.store) as Arc<dyn Store>);
+        shaky.fail(&["append_turn"]);
+        SessionSetup { store: Arc::new(shaky), ..next.setup(FakeModel::new([Say::Text("A.")])) }
+    };
+    let outcome = try_run(&next, full(), "b").await.expect("the turn before was answered");
+    assert_eq!(outcome.report.ending, Ending::Failed(FailureKind::Store));
+    assert_eq!(texts(&machine.history(stored(5).id()).await), ["a", "A."]);
+    assert!(matches!(try_run(&next, full(), "b").await, Err(OpenError::Store(_))), "nothing was asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,4 +249,25 @@ async fn a_joined_call_that_was_cut_off_is_finished_before_the_next_prompt() {
     let history = machine.store.history(stored(5).id()).await.expect("readable");
     assert_eq!(texts(&history), ["a", "[calls]", "[results]", "It is lost.", "b", "B."]);
     assert_eq!(machine.deliveries().await, ["delivered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k20_results_that_came_in_before_a_prompt_and_were_not_answered_are_told() {
+    for fails in [true, false] {
+        let machine = Machine::new();
+        let running = machine.start(1).await;
+        let open = running.open(FakeModel::new(delegating()), new_session(5)).await;
+        open.ask("a").await;
+        open.close(StopReason::SessionEnded).await;
+        machine.children.free("one");
+        for delegation in machine.delegations().await {
+            running.engine().settled(&delegation.accepted.delegation).await;
+        }
+        let refused = failure(FailureReason::Auth, "401");
+        let first = if fails { Say::Fail("", refused) } else { Say::Text("One.") };
+        let outcome = run(&running, FakeModel::new([first, Say::Text("B.")]), "b").await;
+        assert_eq!(outcome.report.answer.as_deref(), Some("B."));
+        assert_eq!(outcome.arrivals_answered, !fails);
+        assert_eq!(machine.deliveries().await, ["delivered"]);
+    }
 }

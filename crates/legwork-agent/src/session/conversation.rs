@@ -159,6 +159,20 @@ impl ConversationHandle {
         self.shared.desk.send_modify(|desk| desk.aim(model, route));
     }
 
+    /// Whether no turn runs, nothing is being stored and no message waits. All events of the turns before have been told
+    /// then.
+    pub fn is_idle(&self) -> bool {
+        self.shared.desk.borrow().is_idle()
+    }
+
+    /// Takes what was said and has not become part of the conversation, for whoever does not wait for its [`Farewell`].
+    /// A message that is being stored at the moment is not among it.
+    pub fn take_unsaid(&self) -> Vec<String> {
+        let mut unsaid = Vec::new();
+        self.shared.desk.send_modify(|desk| unsaid = desk.take_waiting());
+        unsaid
+    }
+
     /// Waits until no turn runs and no message waits, or until the conversation is closed.
     pub async fn wait_idle(&self) {
         let mut desk = self.shared.desk.subscribe();

@@ -110,6 +110,12 @@ impl Desk {
         Some(text)
     }
 
+    /// What was taken and not stored waits again, before what came later.
+    pub(super) fn give_back(&mut self, mut unsaid: Vec<String>) {
+        unsaid.extend(self.waiting.drain(..));
+        self.waiting = unsaid.into();
+    }
+
     pub(super) fn take_waiting(&mut self) -> Vec<String> {
         self.waiting.drain(..).collect()
     }

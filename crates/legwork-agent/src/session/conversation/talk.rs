@@ -269,9 +269,14 @@ impl Conversation {
         self.offers.close();
         let mut unsaid = std::mem::take(&mut self.unsaid);
         unsaid.extend(self.again.take().and_then(|again| again.unstored).map(|(text, _)| text));
-        self.handle.shared.desk.send_modify(|desk| unsaid.extend(desk.take_waiting()));
+        // On the desk, they can be had also by somebody who does not wait for the end.
+        self.handle.shared.desk.send_modify(|desk| desk.give_back(unsaid));
         self.session.close().await;
-        self.handle.shared.desk.send_modify(Desk::end);
+        let mut unsaid = Vec::new();
+        self.handle.shared.desk.send_modify(|desk| {
+            desk.end();
+            unsaid = desk.take_waiting();
+        });
         Farewell { unsaid, lost: self.lost }
     }
 

@@ -148,14 +148,16 @@ impl Host for Backstage {
             if !self.engine.view(None).await.is_empty() {
                 return false;
             }
-            match self.store.undelivered(self.conversation.session()).await {
+            let nothing_waits = match self.store.undelivered(self.conversation.session()).await {
                 // What a session of another reach leaves is not going to come in by itself.
                 Ok(waiting) => waiting.iter().all(|unit| unit.reach != Reach::Push),
                 Err(error) => {
                     tracing::warn!(%error, "whether results wait cannot be read");
                     false
                 }
-            }
+            };
+            // Asked last: what came in meanwhile is being answered now.
+            nothing_waits && self.conversation.is_idle()
         })
     }
 }

@@ -37,7 +37,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long the last frame may take.
 const LAST_FRAME: Duration = Duration::from_millis(300);
 /// Answers that are worked on at once.
-const JOBS_MAX: usize = 64;
+const ASKED_MAX: usize = 64;
+/// Rows that wait while a frame is being written.
+const ABOVE_MAX: usize = 1000;
 /// Ends of subagents that wait to be shown until it is known what those were about.
 const HELD_MAX: usize = 1000;
 
@@ -57,7 +59,8 @@ pub struct Dialogue {
     view: View,
     painter: Painter,
     begun: Instant,
-    jobs: JoinSet<Answer>,
+    /// What was asked for and is being carried out.
+    asked: JoinSet<Answer>,
     /// The frame that is being written; no other is painted meanwhile.
     writing: Option<JoinHandle<io::Result<()>>>,
     /// Bytes that come before the next frame.
@@ -110,7 +113,7 @@ impl Dialogue {
             view,
             painter,
             begun: now,
-            jobs: JoinSet::new(),
+            asked: JoinSet::new(),
             writing: None,
             before: String::new(),
             stale: true,
@@ -134,7 +137,7 @@ impl Dialogue {
                     Some(Ok(event)) => self.input(event),
                     Some(Err(_)) | None => Next::Leave(Exit::Terminated),
                 },
-                events = sources.feed.next() => {
+                events = sources.feed.next(), if self.has_room() => {
                     let now = self.begun.elapsed();
                     events.into_iter().for_each(|event| self.view.apply(event, now));
                     self.stale = true;
@@ -149,12 +152,12 @@ impl Dialogue {
                     Asked::Interrupt => self.key(Key::Interrupt),
                     Asked::Release => Next::Leave(Exit::Terminated),
                 },
-                Some(note) = sources.notes.recv() => {
+                Some(note) = sources.notes.recv(), if self.has_room() => {
                     self.view.note(&note);
                     self.stale = true;
                     Next::On
                 }
-                Some(answer) = self.jobs.join_next(), if !self.jobs.is_empty() => self.answered(answer),
+                Some(answer) = self.asked.join_next(), if !self.asked.is_empty() => self.answered(answer, sources.feed.is_empty()),
                 written = written(&mut self.writing) => self.written(written),
                 // Deadline: a frame is due, or the times on the screen are old.
                 () = tokio::time::sleep_until(wake) => Next::On,
@@ -183,8 +186,7 @@ impl Dialogue {
     }
 
     fn key(&mut self, key: Key) -> Next {
-        let now = self.begun.elapsed();
-        let intent = self.view.key(key, now);
+        let intent = self.view.key(key);
         // A key is answered at once.
         self.stale = true;
         self.painted = self.painted.checked_sub(FRAME).unwrap_or(self.painted);
@@ -203,7 +205,7 @@ impl Dialogue {
             },
             Intent::StopTurn => host.stop_turn(),
             Intent::UseModel(name) => {
-                self.job(
+                self.ask(
                     async move { host.use_model(name).await.map_or_else(Answer::Failed, Answer::Model) },
                 );
             }
@@ -211,17 +213,17 @@ impl Dialogue {
                 self.before = self.painter.clear_screen();
             }
             Intent::Steer { child, text } => {
-                self.job(async move { said(host.steer(child, text).await) });
+                self.ask(async move { said(host.steer(child, text).await) });
             }
             Intent::Stop(child) => self.stop(Whom::One(child)),
             Intent::StopAll => self.stop(Whom::All),
-            Intent::Sessions => self.job(async move { listed(host.sessions().await) }),
-            Intent::Transcript(child) => self.job(async move { listed(host.transcript(child).await) }),
+            Intent::Sessions => self.ask(async move { listed(host.sessions().await) }),
+            Intent::Transcript(child) => self.ask(async move { listed(host.transcript(child).await) }),
             Intent::Leave(Leaving::Now) => return Next::Leave(Exit::Success),
             Intent::Leave(Leaving::WhenDone) => {}
             Intent::Leave(Leaving::Stopping) => {
                 self.stop_until = Some(Instant::now() + self.stop_max);
-                self.job(async move {
+                self.ask(async move {
                     match host.stop(Whom::All).await {
                         Ok(_) => Answer::Stopped,
                         Err(error) => Answer::Failed(error),
@@ -234,19 +236,19 @@ impl Dialogue {
 
     fn stop(&mut self, whom: Whom) {
         let host = self.host.clone();
-        self.job(async move { said(host.stop(whom).await) });
+        self.ask(async move { said(host.stop(whom).await) });
     }
 
-    fn job(&mut self, job: impl Future<Output = Answer> + Send + 'static) {
-        if self.jobs.len() < JOBS_MAX {
-            self.jobs.spawn(job);
+    fn ask(&mut self, asked: impl Future<Output = Answer> + Send + 'static) {
+        if self.asked.len() < ASKED_MAX {
+            self.asked.spawn(asked);
         } else {
             self.view
-                .failed(&format!("{JOBS_MAX} commands are being carried out already; wait for one to end"));
+                .failed(&format!("{ASKED_MAX} commands are being carried out already; wait for one to end"));
         }
     }
 
-    fn answered(&mut self, answer: Result<Answer, tokio::task::JoinError>) -> Next {
+    fn answered(&mut self, answer: Result<Answer, tokio::task::JoinError>, all_shown: bool) -> Next {
         self.stale = true;
         match answer {
             Ok(Answer::Children(children)) => {
@@ -263,7 +265,7 @@ impl Dialogue {
             }
             Ok(Answer::Settled(settled)) => {
                 self.looks.asking = false;
-                if settled && self.is_waiting_to_leave() && self.view.is_idle() {
+                if settled && all_shown && self.is_waiting_to_leave() && self.view.is_idle() {
                     return Next::Leave(Exit::Success);
                 }
             }
@@ -313,14 +315,14 @@ impl Dialogue {
         if self.is_waiting_to_leave() && self.view.is_idle() && !self.looks.asking {
             self.looks.asking = true;
             let host = self.host.clone();
-            self.jobs.spawn(async move { Answer::Settled(host.is_settled().await) });
+            self.asked.spawn(async move { Answer::Settled(host.is_settled().await) });
         }
         (self.looks.under_way, self.looks.wanted) = (true, false);
         // The running times on the screen change, too.
         self.stale = true;
         let also: Vec<DelegationId> = self.looks.held.iter().filter_map(delegation).collect();
         let host = self.host.clone();
-        self.jobs.spawn(async move { Answer::Children(host.children(also).await) });
+        self.asked.spawn(async move { Answer::Children(host.children(also).await) });
     }
 
     fn next_look(&self) -> Instant {
@@ -346,8 +348,13 @@ impl Dialogue {
     /// Whether the stopping before the end is over.
     fn done(&self) -> Option<Exit> {
         let until = self.stop_until?;
-        let over = Instant::now() >= until || (self.jobs.is_empty() && !self.view.has_children());
+        let over = Instant::now() >= until || (self.asked.is_empty() && !self.view.has_children());
         over.then_some(Exit::Success)
+    }
+
+    /// Whether more may be shown. While the terminal does not read, what happens waits where there is a limit to it.
+    fn has_room(&self) -> bool {
+        self.writing.is_none() || self.view.above_count() < ABOVE_MAX
     }
 
     /// Begins to write a frame, if one is due.
@@ -408,8 +415,7 @@ impl Drop for Dialogue {
     fn drop(&mut self) {
         let bytes = self.painter.clear();
         if !bytes.is_empty() && !std::thread::panicking() {
-            // A terminal that has gone shows no block either.
-            drop(terminal::write(&bytes));
+            terminal::write_at_last(bytes);
         }
     }
 }

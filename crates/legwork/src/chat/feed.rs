@@ -32,6 +32,11 @@ impl Feed {
         self.news.notify_one();
     }
 
+    /// Whether everything that was told was taken.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).events.is_empty()
+    }
+
     /// What happened since the last time; waits until something did. Dropping the future loses nothing.
     pub async fn next(&self) -> Vec<SessionEvent> {
         loop {

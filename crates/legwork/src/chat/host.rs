@@ -44,6 +44,7 @@ pub trait Host: Send + Sync {
     /// The end of a subagent's transcript.
     fn transcript(&self, child: ChildId) -> Pending<'_, Result<Vec<String>, String>>;
 
-    /// Whether nothing is on its way to the conversation any more: no subagent runs and no result waits.
+    /// Whether nothing is going on any more: no subagent runs, no result waits, and the conversation is idle. What it told
+    /// before is in the feed by then, and may not have been taken from there.
     fn is_settled(&self) -> Pending<'_, bool>;
 }

@@ -73,7 +73,7 @@ impl Plain {
                 events = feed.next() => self.happened(events, signals).await?,
                 line = self.lines.recv(), if self.is_reading && self.held.is_none() => self.line(line),
                 // Deadline: the store says whether results are on their way, and tells nobody when they are not.
-                () = tokio::time::sleep(LOOK_EVERY), if ended => self.look().await,
+                () = tokio::time::sleep(LOOK_EVERY), if ended => self.look(feed).await,
             };
             if let Next::Leave(exit) = next {
                 return Ok(exit);
@@ -152,8 +152,9 @@ impl Plain {
         }
     }
 
-    async fn look(&mut self) -> Next {
-        if self.host.is_settled().await {
+    async fn look(&mut self, feed: &Feed) -> Next {
+        // The last event may be older than the last message; the conversation itself knows.
+        if self.host.is_settled().await && feed.is_empty() {
             Next::Leave(if self.is_whole { Exit::Success } else { Exit::Incomplete })
         } else {
             Next::On

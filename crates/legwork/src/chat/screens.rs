@@ -86,7 +86,7 @@ impl Stage {
     }
 
     fn press(&mut self, key: Key) -> Option<Intent> {
-        self.view.key(key, self.now)
+        self.view.key(key)
     }
 
     fn settles(&mut self, number: usize, outcome: Outcome, error: Option<&str>) {

@@ -1,6 +1,8 @@
 //! The terminal itself: raw while a conversation is open, and put back as it was however that ends.
 
 use std::io::{self, Write};
+use std::sync::mpsc;
+use std::time::Duration;
 use std::{panic, thread};
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
@@ -14,6 +16,9 @@ use crate::stderr;
 
 /// What is assumed where the terminal does not say its size.
 const SIZE: Size = Size { columns: 80, rows: 24 };
+
+/// How long the terminal may take for what puts it back.
+const LAST_WAIT: Duration = Duration::from_millis(300);
 
 /// A terminal in raw mode. It is put back when this is dropped, and before a panic of the same thread is told of.
 #[derive(Debug)]
@@ -57,9 +62,21 @@ impl Drop for RawTerminal {
 
 /// Puts the terminal back, also when it was not taken over. The mode first: that needs no reader at the other end.
 pub fn restore() {
-    let mode = disable_raw_mode();
     // A terminal that has gone needs nothing put back.
-    drop(mode.and_then(|()| write(&format!("{}{}", code(&DisableBracketedPaste), code(&Show)))));
+    if disable_raw_mode().is_ok() {
+        write_at_last(format!("{}{}", code(&DisableBracketedPaste), code(&Show)));
+    }
+}
+
+/// Writes at the end of a conversation, on a thread of its own: a frame may be stuck in a terminal that does not read, and
+/// keeps nobody from leaving. What the terminal does not take in time is lost; one that has gone needs nothing.
+pub fn write_at_last(bytes: String) {
+    let (sender, receiver) = mpsc::channel();
+    let writing = thread::Builder::new().spawn(move || drop(sender.send(write(&bytes))));
+    // Deadline: as above.
+    if let Err(error) = writing.and_then(|_| receiver.recv_timeout(LAST_WAIT).map_err(io::Error::other)?) {
+        tracing::debug!(%error, "the terminal took nothing at last");
+    }
 }
 
 /// Writes and flushes; waits for the terminal to take it.

@@ -1,8 +1,6 @@
 //! Keys: what they do to the line that is being typed, and what a finished line asks for. Whatever needs the conversation or
 //! the engine is handed out as an [`Intent`].
 
-use std::time::Duration;
-
 use legwork_core::ids::ChildId;
 
 use super::editor::Editor;
@@ -132,7 +130,7 @@ impl Typing {
 
 impl View {
     /// A key was pressed.
-    pub fn key(&mut self, key: Key, now: Duration) -> Option<Intent> {
+    pub fn key(&mut self, key: Key) -> Option<Intent> {
         self.typing.notice = None;
         match (self.typing.mode, key) {
             (_, Key::Redraw) => return Some(Intent::Redraw),
@@ -151,7 +149,7 @@ impl View {
                     return None;
                 }
                 match key {
-                    Key::Enter => return self.entered(now),
+                    Key::Enter => return self.entered(),
                     key => self.edit(key),
                 }
             }
@@ -322,7 +320,7 @@ impl View {
         false
     }
 
-    fn entered(&mut self, now: Duration) -> Option<Intent> {
+    fn entered(&mut self) -> Option<Intent> {
         let editor = &mut self.typing.editor;
         if editor.before().len() == editor.text().len() && editor.text().ends_with('\\') {
             editor.backspace();
@@ -344,7 +342,7 @@ impl View {
                 self.typing.notice = Some(why);
                 None
             }
-            Meaning::Do(command) => match self.carry_out(command, &text, now) {
+            Meaning::Do(command) => match self.carry_out(command, &text) {
                 Ok(intent) => intent,
                 Err(why) => {
                     self.typing.editor.set(&text);
@@ -355,7 +353,7 @@ impl View {
         }
     }
 
-    fn carry_out(&mut self, command: Command, typed: &str, _now: Duration) -> Result<Option<Intent>, String> {
+    fn carry_out(&mut self, command: Command, typed: &str) -> Result<Option<Intent>, String> {
         let columns = self.size.columns;
         let intent = match command {
             Command::Help => {

@@ -148,6 +148,11 @@ impl View {
         std::mem::take(&mut self.above.rows)
     }
 
+    /// How many rows wait to go there.
+    pub fn above_count(&self) -> usize {
+        self.above.rows.len()
+    }
+
     /// The first rows: who is here.
     pub fn greet(&mut self, version: &str) {
         let text = format!("legwork {version} · {} · {}", self.who.model, self.who.session);

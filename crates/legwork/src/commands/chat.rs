@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use legwork_agent::session::{
     Conversation, ConversationHandle, ConversationParts, Farewell, SessionEvent, SessionListener, Which,
@@ -24,11 +25,15 @@ use crate::progress::{Screen, follow_all};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::wire::Workplace;
-use crate::{lookup, session_choice, stderr, wording};
+use crate::{session_choice, stderr, wording};
 
 /// Earlier messages that are shown when a conversation is opened again, and lines of each.
 const PAST_MESSAGES: usize = 6;
 const PAST_LINES: usize = 12;
+/// Characters that are shown of a message that was not said.
+const UNSAID_WIDTH: usize = 200;
+/// How long stderr may take for the last lines.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// How people talk with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,24 +65,35 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
             .with_hint("`legwork run --json` gives one prompt and one answer"));
     }
     let settings = invocation.settings()?;
+    let stored = match &args.resume {
+        Some(typed) => Some(session_choice::to_resume(invocation, typed.as_deref()).await?),
+        None => None,
+    };
     let way = Way::of(invocation);
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
-    let outcome = match open(invocation, &settings, args, (&workplace, way)).await {
+    let opened = match meant(args, stored, &workplace).await {
+        Ok(meant) => open(invocation, &settings, meant, (&workplace, way)).await,
+        Err(error) => Err(error),
+    };
+    let mut last_words = Vec::new();
+    let outcome = match opened {
         Ok(mut open) => {
-            let outcome = talk(invocation, (&workplace, way), &mut open, &mut signals).await;
+            let outcome =
+                talk(invocation, (&workplace, way), (&mut open, &mut last_words), &mut signals).await;
             let reason = if matches!(outcome, Ok(Exit::Interrupted)) {
                 StopReason::Cancelled
             } else {
                 // Whoever opens the session next goes on with what was cut off.
                 StopReason::Shutdown
             };
-            let left = leave(invocation, &workplace, open, reason).await;
-            outcome.and_then(|exit| left.map(|()| exit))
+            last_words.extend(leave(invocation, &workplace, open, reason).await);
+            outcome
         }
         Err(error) => Err(error),
     };
     workplace.close().await;
+    tell(last_words).await;
     if matches!(outcome, Ok(Exit::Success)) {
         workplace.tidy_up().await;
     }
@@ -93,7 +109,7 @@ impl Way {
         }
     }
 
-    /// A program that only writes is not woken by results; what it delegates is waited for (cli.md, "Who owns what").
+    /// A program that only writes is not woken by results; what it delegates is waited for (docs/guide/chat.md).
     fn reach(self) -> Reach {
         match self {
             Way::Terminal | Way::Lines => Reach::Push,
@@ -105,10 +121,9 @@ impl Way {
 async fn open(
     invocation: &Invocation,
     settings: &Settings,
-    args: &ChatArgs,
+    Meant { which, name, folder }: Meant,
     (workplace, way): (&Workplace, Way),
 ) -> Result<Open, CliError> {
-    let Meant { which, name, folder } = meant(invocation, args, workplace).await?;
     let mut setup = workplace.conversation(invocation, settings, way.reach())?;
     setup.setting.folder = folder;
     let feed = Arc::new(Feed::default());
@@ -140,9 +155,14 @@ impl From<SessionRecord> for Meant {
     }
 }
 
-async fn meant(invocation: &Invocation, args: &ChatArgs, workplace: &Workplace) -> Result<Meant, CliError> {
-    if let Some(typed) = &args.resume {
-        return Ok(stored(invocation, workplace, typed.as_deref()).await?.into());
+/// The stored session, or the one that the arguments name, or a new one.
+async fn meant(
+    args: &ChatArgs,
+    stored: Option<SessionRecord>,
+    workplace: &Workplace,
+) -> Result<Meant, CliError> {
+    if let Some(stored) = stored {
+        return Ok(stored.into());
     }
     let folder = workplace.setting.folder.clone();
     let name = args.session.as_deref().map(session_choice::name).transpose()?;
@@ -162,32 +182,11 @@ async fn meant(invocation: &Invocation, args: &ChatArgs, workplace: &Workplace) 
     Ok(Meant { which, name, folder })
 }
 
-/// The stored session that is meant; without a name, the newest conversation of this folder.
-async fn stored(
-    invocation: &Invocation,
-    workplace: &Workplace,
-    typed: Option<&str>,
-) -> Result<SessionRecord, CliError> {
-    if let Some(typed) = typed {
-        return lookup::session(invocation, &workplace.store, typed).await;
-    }
-    let folder = &workplace.setting.folder;
-    let sessions = workplace.store.sessions(Some(folder)).await?.into_iter();
-    let newest = sessions.filter(session_choice::is_conversation).max_by_key(|known| known.touched_at);
-    newest.ok_or_else(|| {
-        CliError::new(
-            Kind::NotFound,
-            format!("no conversation is stored that belongs to the folder {folder}"),
-        )
-        .with_hint("`legwork sessions --all` lists those of every folder; --resume ID goes on with one")
-    })
-}
-
-/// Talks, until that ends or the conversation ends by itself.
+/// Talks, until that ends or the conversation ends by itself; what is to be told of that goes to the last words.
 async fn talk(
     invocation: &Invocation,
     (workplace, way): (&Workplace, Way),
-    open: &mut Open,
+    (open, last_words): (&mut Open, &mut Vec<String>),
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
     let host: Arc<dyn Host> = Arc::new(Backstage {
@@ -208,7 +207,12 @@ async fn talk(
     };
     tokio::select! {
         exit = talking => exit,
-        Some(ended) = open.talking.join_next() => Err(ended_by_itself(ended)),
+        Some(ended) = open.talking.join_next() => {
+            if let Ok(farewell) = &ended {
+                last_words.extend(not_said(&farewell.unsaid));
+            }
+            Err(ended_by_itself(ended))
+        }
     }
 }
 
@@ -257,13 +261,13 @@ async fn by_lines(
     talking.await
 }
 
-/// Closes the conversation, and tells what did not become part of it and how to go on with it.
+/// Closes the conversation. Gives the lines that say what did not become part of it, and how to go on with it.
 async fn leave(
     invocation: &Invocation,
     workplace: &Workplace,
     mut open: Open,
     reason: StopReason,
-) -> Result<(), CliError> {
+) -> Vec<String> {
     let closing = async {
         open.handle.close(reason).await;
         open.talking.join_next().await
@@ -281,17 +285,30 @@ async fn leave(
             tracing::warn!(
                 "the end of the conversation could not be stored in time; it goes on where it was cut off"
             );
-            Vec::new()
+            open.handle.take_unsaid()
         }
     };
-    for text in unsaid {
-        stderr::tell(&format!("not said: {}", wording::one_line(&text, 200)));
-    }
+    let mut lines: Vec<String> = not_said(&unsaid).collect();
     if !invocation.common.quiet {
-        let id = open.handle.session();
-        stderr::tell(&format!("`legwork chat --resume {id}` goes on with this conversation"));
+        lines.push(format!(
+            "`legwork chat --resume {}` goes on with this conversation",
+            open.handle.session()
+        ));
     }
-    Ok(())
+    lines
+}
+
+fn not_said(unsaid: &[String]) -> impl Iterator<Item = String> {
+    unsaid.iter().map(|text| format!("not said: {}", wording::one_line(text, UNSAID_WIDTH)))
+}
+
+/// Tells the last lines on a thread of its own: stderr may be a terminal that does not read.
+async fn tell(lines: Vec<String>) {
+    let telling = tokio::task::spawn_blocking(move || lines.iter().for_each(|line| stderr::tell(line)));
+    // Deadline: a terminal that reads nothing any more keeps nobody from leaving.
+    if tokio::time::timeout(LAST_WORDS, telling).await.is_err() {
+        tracing::debug!("stderr takes nothing");
+    }
 }
 
 fn ended_by_itself(ended: Result<Farewell, tokio::task::JoinError>) -> CliError {

@@ -4,7 +4,7 @@ use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, cal
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::harness::Home;
+use crate::harness::{Home, until};
 
 /// Says what it was told last.
 fn echo() -> Script {
@@ -136,4 +136,41 @@ fn a_killed_talk_goes_on_where_it_was_cut_off() {
     screen.wait_for_rest();
     screen.press("\u{4}");
     assert_eq!(screen.wait_for_end(), 0);
+}
+
+#[test]
+fn a_session_in_which_nobody_talks_is_not_gone_on_with() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(echo()));
+    let home = Home::with(&server);
+    assert_eq!(home.legwork(&["delegate", "--goal", "a piece"]).run().code, 0);
+    let list = home.legwork(&["sessions", "--shell", "--json"]).run().json()["sessions"].clone();
+    let shell = list[0]["session_id"].as_str().expect("the one of `delegate`").to_owned();
+    for verb in [&["chat", "--resume", &shell][..], &["run", "any", "--resume", &shell]] {
+        let ended = home.legwork(verb).stdin("x\n").run();
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{ended}");
+        assert!(ended.stderr.contains("nobody talks in it"), "{ended}");
+    }
+    // The newest in which somebody talks is meant without an id.
+    let none = home.legwork(&["chat", "--resume"]).stdin("x\n").run();
+    assert_eq!(none.code, 4, "{none}");
+}
+
+#[test]
+fn a_terminal_that_does_not_read_keeps_no_signal_from_ending_the_talk() {
+    let long = "a row of an answer that nobody reads\n".repeat(5_000);
+    let scripts = Scripts::default().otherwise(Script::from_fn(move |_: &Conversation| say(long.clone())));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat", "--session", "release"]).env("TERM", "xterm-256color");
+    let (mut running, _unread) = order.start_at_deaf_terminal("hello\r");
+    until("the answer to be stored", || {
+        let shown = home.legwork(&["sessions", "show", "release", "--json"]).run();
+        (shown.code == 0 && shown.json()["history"].to_string().contains("nobody reads")).then_some(())
+    });
+    assert!(!running.has_ended());
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    assert_eq!(ended.code, 143, "{ended}");
+    let again = home.legwork(&["run", "any", "--resume", "release"]).run();
+    assert_eq!(again.code, 0, "it is open nowhere any more: {again}");
 }

@@ -2,15 +2,17 @@
 //! outputs read to their ends.
 
 use std::fs::File;
-use std::io::PipeReader;
+use std::io::{PipeReader, Write};
 use std::process::{Command, Stdio};
 
 use nix::pty::{OpenptyResult, Winsize, openpty};
+use rustix::termios;
 
 use super::ended::Ended;
 use super::home::{Home, KEY};
 use super::running::Running;
 use super::screen::Screen;
+use super::waiting::until;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_legwork");
 
@@ -136,6 +138,23 @@ impl<'a> Order<'a> {
     #[track_caller]
     pub fn at_terminal(self, columns: u16, rows: u16) -> Screen {
         Screen::start(self.command, terminal(columns, rows), (columns, rows))
+    }
+
+    /// Starts it at a terminal that nobody reads, and presses keys once it has taken that over. The other end is given back.
+    #[track_caller]
+    pub fn start_at_deaf_terminal(mut self, keys: &str) -> (Running, File) {
+        let terminal = terminal(80, 24);
+        let end = || terminal.slave.try_clone().expect("it can be opened twice");
+        self.command.stdin(end()).stdout(end()).stderr(end());
+        let child = self.command.spawn().expect("the program starts");
+        drop(self.command);
+        until("the terminal to be taken over", || {
+            let mode = termios::tcgetattr(&terminal.slave).expect("it is a terminal");
+            (!mode.local_modes.contains(termios::LocalModes::ICANON)).then_some(())
+        });
+        let mut master = File::from(terminal.master);
+        master.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        (Running::new(child, Vec::new()), master)
     }
 
     /// Starts it with a terminal of this size as its stderr.

@@ -3,7 +3,7 @@
 //!
 //! Run it with `cargo bench -p legwork --bench conversation`.
 
-#[allow(dead_code, reason = "the tests use more of it")]
+#[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/program/harness/mod.rs"]
 mod harness;
 

@@ -1,17 +1,18 @@
 //! `cargo xtask`: the chores of this repository. It owns the command line of them and nothing of legwork itself.
 
 mod tidy;
+mod traceability;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo xtask tidy\n\n  tidy   check the rules of STYLE.md that a machine can check";
+const USAGE: &str = "usage: cargo xtask tidy\n       cargo xtask traceability\n\n  tidy          check the rules of STYLE.md that a machine can check\n  traceability  write docs/traceability.md";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => run_tidy(),
+        ["traceability"] => write_traceability(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -35,6 +36,24 @@ fn run_tidy() -> ExitCode {
         }
         Err(error) => {
             eprintln!("tidy: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write_traceability() -> ExitCode {
+    let root = repository();
+    let written = match tidy::Tree::read(root).map(|tree| traceability::written(&tree)) {
+        Ok(Ok(page)) => {
+            std::fs::write(root.join(traceability::PAGE), page).map_err(|error| vec![error.to_string()])
+        }
+        Ok(Err(wrong)) => Err(wrong),
+        Err(error) => Err(vec![format!("{error:#}")]),
+    };
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(wrong) => {
+            wrong.iter().for_each(|line| eprintln!("traceability: {line}"));
             ExitCode::FAILURE
         }
     }

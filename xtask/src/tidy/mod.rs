@@ -13,3 +13,6 @@ mod scan;
 mod tree;
 
 pub use inspect::inspect;
+pub use rust_file::RustFile;
+pub use scan::{in_name, leading_name, word_offsets};
+pub use tree::Tree;

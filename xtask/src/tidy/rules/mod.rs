@@ -15,6 +15,7 @@ mod module_docs;
 mod names;
 mod sleeps;
 mod table_of_contents;
+mod traceability;
 mod unfinished;
 
 pub use all::ALL;

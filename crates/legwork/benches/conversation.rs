@@ -17,7 +17,7 @@ use legwork_testkit::server::{
 use serde_json::json;
 
 const RUNS: usize = 15;
-const TASK: &str = "piece ";
+const TASK: &str = "work on piece ";
 const COMPLETION: &str = "[The result of a subagent";
 /// How long a waiting chat is watched.
 const WATCHED: Duration = Duration::from_secs(20);

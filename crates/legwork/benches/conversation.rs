@@ -77,6 +77,7 @@ fn first_text(entry: &Entry) -> String {
 }
 
 /// Memory and processor time of a chat that has `count` subagents, all of which wait for their model.
+#[expect(clippy::disallowed_methods, reason = "what is measured is that nothing happens")]
 fn waiting(count: usize) -> (f64, f64) {
     let server = server(count, count.max(1));
     let home = Home::with(&server);

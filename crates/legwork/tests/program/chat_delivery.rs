@@ -2,7 +2,7 @@
 //! great number, and while the conversation is summarised.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use legwork_testkit::server::{
     Call, Conversation, Entry, Log, Reply, Script, ScriptedServer, Scripts, calls, gate, say,
@@ -189,8 +189,10 @@ fn kill(server: &ScriptedServer, home: &Home, when: When) {
         }
         When::After(delay) => {
             server.gate("work").open();
-            // Deadline: the sweep is over the moments in which the result travels.
-            std::thread::sleep(Duration::from_millis(delay));
+            let moment = Instant::now() + Duration::from_millis(delay);
+            while Instant::now() < moment {
+                std::thread::yield_now();
+            }
         }
     }
     screen.kill();

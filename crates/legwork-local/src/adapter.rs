@@ -41,6 +41,11 @@ impl Model for LocalModel {
         ModelFacts { name: NAME.to_owned(), window: Some(WINDOW as u64) }
     }
 
+    /// Its prompt shows of goal and results what fits.
+    fn cuts_to_fit(&self) -> bool {
+        true
+    }
+
     fn respond(&self, request: ModelRequest) -> ReplyStream {
         let engine = self.engine.clone();
         let stage = Stage::Waiting(request);

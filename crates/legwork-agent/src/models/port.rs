@@ -16,6 +16,12 @@ pub trait Model: Send + Sync {
     /// What the turn loop must know beforehand.
     fn facts(&self) -> ModelFacts;
 
+    /// Whether it shortens by itself what does not fit into its window. Then nothing is summarised for it: any request
+    /// may be sent.
+    fn cuts_to_fit(&self) -> bool {
+        false
+    }
+
     /// Asks for a reply. The stream ends after [`ReplyPart::Done`] or the first error. Nothing is sent before the
     /// stream is polled; dropping it cancels the request. It makes one request and never tries again by itself.
     fn respond(&self, request: ModelRequest) -> ReplyStream;

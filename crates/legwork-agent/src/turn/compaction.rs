@@ -222,6 +222,9 @@ impl Turn<'_> {
     }
 
     fn window(&self) -> Window {
+        if self.agent.model.cuts_to_fit() {
+            return Window::BOUNDLESS;
+        }
         let told = self.agent.model.facts().window.unwrap_or(self.agent.limits.window_default);
         self.context.window_max.map_or(Window(told), |max| Window(told.min(max.0)))
     }

@@ -34,6 +34,9 @@ pub(super) enum Press {
 pub(super) struct Window(pub(super) u64);
 
 impl Window {
+    /// For a model that takes any request. Small enough for percentages to be taken of it.
+    pub(super) const BOUNDLESS: Window = Window(u64::MAX / 1000);
+
     /// The most that a request may have.
     pub(super) fn usable(self) -> u64 {
         self.0.saturating_sub((self.0 / REPLY_PART).min(REPLY_TOKENS_MAX))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::EventStream;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{LiveEvent, Watch};
 use tokio::sync::mpsc;
@@ -138,6 +138,11 @@ impl Dialogue {
                     Some(Err(_)) | None => Next::Leave(Exit::Terminated),
                 },
                 events = sources.feed.next(), if self.has_room() => {
+                    // The end of a subagent is told before its result comes in, and is shown before it too.
+                    while watching && let Some(event) = sources.watch.next().now_or_never() {
+                        watching = event.is_some();
+                        event.into_iter().for_each(|event| self.live(event));
+                    }
                     let now = self.begun.elapsed();
                     events.into_iter().for_each(|event| self.view.apply(event, now));
                     self.stale = true;

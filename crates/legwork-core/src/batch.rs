@@ -3,15 +3,30 @@
 use crate::budget::Allowance;
 use crate::ids::{CallKey, ChildId, DelegationId, SessionId, UnitId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// One item of the call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One item of the call. What came in later is left out of the stored form where it says nothing, so tasks that were stored
+/// before can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// What the child is to do; it becomes its first user message.
     pub goal: String,
     /// What it needs to know, since it knows nothing of the conversation.
     pub context: Option<String>,
+    /// The JSON Schema that its answer must meet; checked to be one when the task was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Pictures that it is shown: paths, addresses, or `data:image/` addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+}
+
+impl Task {
+    /// A task that is nothing but its goal.
+    pub fn of(goal: impl Into<String>) -> Self {
+        Task { goal: goal.into(), ..Task::default() }
+    }
 }
 
 /// How results can reach the session, declared by its front door.

@@ -44,7 +44,7 @@ fn call(book: &mut Book, delegation: u32, tasks: usize, parent: Option<ChildId>)
         lineage: Lineage { session: SessionId::from_bits(1), parent, depth },
         call_key: None,
         reach: Reach::Joined,
-        tasks: vec![Task { goal: "look".to_owned(), context: None }; tasks],
+        tasks: vec![Task::of("look"); tasks],
         setting: Setting {
             folder: "/".to_owned(),
             route: Route {

@@ -58,7 +58,7 @@ impl Door {
 }
 
 fn task(goal: &str, context: Option<&str>) -> Task {
-    Task { goal: goal.to_owned(), context: context.map(str::to_owned) }
+    Task { goal: goal.to_owned(), context: context.map(str::to_owned), ..Task::default() }
 }
 
 #[tokio::test]

@@ -267,7 +267,7 @@ async fn k06_an_id_of_a_call_that_is_not_shown_any_more_does_not_come_twice() {
 
 /// A delegation of the bench's own session.
 async fn delegated(delegator: &FakeDelegator, session: u64) -> DelegationId {
-    let task = |goal: &str| Task { goal: goal.to_owned(), context: None };
+    let task = |goal: &str| Task::of(goal);
     let batch = NewBatch {
         lineage: Lineage { session: SessionId::from_bits(session), parent: None, depth: 0 },
         call_key: None,

@@ -40,7 +40,11 @@ impl Shop {
             delegation: DelegationId::from_bits(1),
             session: SessionId::from_bits(1),
             task_index: index,
-            task: Task { goal: format!("goal {index}"), context: context.map(str::to_owned) },
+            task: Task {
+                goal: format!("goal {index}"),
+                context: context.map(str::to_owned),
+                ..Task::default()
+            },
             depth: 1,
             attempt: 1,
             fence: Bench::fence(),

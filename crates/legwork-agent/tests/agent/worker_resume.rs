@@ -42,7 +42,7 @@ fn setting() -> Setting {
 
 /// The child of a delegation that is in the store.
 async fn assignment(delegator: &FakeDelegator) -> Assignment {
-    let task = Task { goal: "look for whales".to_owned(), context: None };
+    let task = Task::of("look for whales");
     let session = SessionId::from_bits(1);
     let ticket = delegator.dispatch(NewBatch {
         lineage: Lineage { session: session.clone(), parent: None, depth: 0 },

@@ -158,7 +158,7 @@ pub fn stopped(reason: StopReason) -> Option<Outcome> {
 }
 
 fn task(goal: &str) -> Task {
-    Task { goal: goal.to_owned(), context: None }
+    Task::of(goal)
 }
 
 fn setting() -> Setting {

@@ -81,7 +81,11 @@ pub(super) fn group(n: u32) -> ProcessGroup {
 }
 
 fn task(n: u32, index: usize) -> Task {
-    Task { goal: format!("goal {n}.{index}"), context: (index % 2 == 1).then(|| "some context".to_owned()) }
+    Task {
+        goal: format!("goal {n}.{index}"),
+        context: (index % 2 == 1).then(|| "some context".to_owned()),
+        ..Task::default()
+    }
 }
 
 fn unit(delegation: &DelegationId, (k, count): (usize, usize), indexes: &[usize]) -> Unit {

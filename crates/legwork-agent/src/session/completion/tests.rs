@@ -35,7 +35,11 @@ fn succeeded<'a>(goal: &'a str, answer: &str) -> Child<'a> {
 fn arrival(children: &[Child<'_>]) -> Arrival {
     let delegation = DelegationId::from_bits(0xab);
     let ids: Vec<ChildId> = (0..children.len()).map(|index| ChildId::from_bits(index, 7)).collect();
-    let task = |(goal, _, _): &Child<'_>| Task { goal: (*goal).to_owned(), context: Some("ctx".to_owned()) };
+    let task = |(goal, _, _): &Child<'_>| Task {
+        goal: (*goal).to_owned(),
+        context: Some("ctx".to_owned()),
+        ..Task::default()
+    };
     let accepted = Accepted {
         delegation: delegation.clone(),
         lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 0 },

@@ -74,7 +74,7 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
             Err(whole("send either `goal` for one task or `tasks` for a list, not both; nothing was started"))
         }
         (Some(listed), None) => several(&listed, context.as_deref(), rules),
-        (None, Some(goal)) => Ok(vec![Task { goal, context }]),
+        (None, Some(goal)) => Ok(vec![Task { goal, context, ..Task::default() }]),
         (None, None) => Err(whole(
             "there is no task: send `tasks`, a list of objects with a `goal` each, such as {\"tasks\": [{\"goal\": \"…\", \"context\": \"…\"}]}",
         )),
@@ -162,7 +162,7 @@ fn one(item: &Value, rules: &TaskRules) -> Result<Task, String> {
     check_keys(fields, &TASK_KEYS, rules)?;
     let goal = text(fields, "goal", rules)?;
     let goal = goal.ok_or("`goal` is missing or blank; say in it what the subagent is to do")?;
-    Ok(Task { goal, context: text(fields, "context", rules)? })
+    Ok(Task { goal, context: text(fields, "context", rules)?, ..Task::default() })
 }
 
 /// A text field; `None` when it is absent, null or blank.

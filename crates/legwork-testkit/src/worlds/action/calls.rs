@@ -55,7 +55,7 @@ impl World {
 }
 
 fn batch(lineage: Lineage, tasks: usize) -> NewBatch {
-    let task = |index| Task { goal: format!("task {index}"), context: None };
+    let task = |index| Task::of(format!("task {index}"));
     NewBatch {
         lineage,
         call_key: None,

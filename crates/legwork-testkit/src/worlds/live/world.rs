@@ -128,7 +128,7 @@ impl World {
     async fn delegate(&mut self) {
         let batch = self.weather.chance(|chance| {
             let session = chance.pick(&self.sessions).clone();
-            let goal = || Task { goal: "work".to_owned(), context: None };
+            let goal = || Task::of("work");
             NewBatch {
                 lineage: Lineage { session, parent: None, depth: 0 },
                 call_key: None,

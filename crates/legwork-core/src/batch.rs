@@ -20,12 +20,20 @@ pub struct Task {
     /// Pictures that it is shown: paths, addresses, or `data:image/` addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
+    /// The route of its child, where that is not the route of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
 }
 
 impl Task {
     /// A task that is nothing but its goal.
     pub fn of(goal: impl Into<String>) -> Self {
         Task { goal: goal.into(), ..Task::default() }
+    }
+
+    /// The route of its child in a call with this setting.
+    pub fn route_within<'a>(&'a self, setting: &'a Setting) -> &'a Route {
+        self.route.as_ref().unwrap_or(&setting.route)
     }
 }
 
@@ -66,7 +74,7 @@ pub struct Setting {
 }
 
 /// Which model, where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Route {
     /// `provider/name`.
     pub model: String,
@@ -76,6 +84,13 @@ pub struct Route {
     pub api_mode: String,
     /// Where the key comes from, such as the name of an environment variable. Never the key.
     pub key_source: Option<String>,
+    /// The table of the configuration that it was made from, such as `delegation.routes.fast`; none for the
+    /// conversation's own. What else belongs to the route is found there again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// The models that answer in its place when it fails, in order, each as `provider/name`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
 }
 
 /// The tools that an agent may call. Down the tree the set only shrinks (invariant 18).
@@ -132,4 +147,25 @@ pub struct Ticket {
     pub children: Vec<ChildId>,
     /// The paths of the live transcripts by task index; empty where there is none.
     pub transcripts: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cred_24_a_task_has_its_route_or_that_of_the_call_and_older_rows_are_read() {
+        let old = r#"{"model":"p/m","base_url":null,"api_mode":"responses","key_source":"K"}"#;
+        let route: Route = serde_json::from_str(old).expect("a row without the newer fields");
+        assert_eq!((&route.table, route.fallbacks.len()), (&None, 0));
+        let task: Task = serde_json::from_str(r#"{"goal":"g","context":null}"#).expect("an older task");
+        let rights = Rights::default();
+        let setting = Setting { folder: "/".into(), route, rights, allowance: Allowance { steps_max: 1 } };
+        assert_eq!(task.route_within(&setting), &setting.route);
+        let mut own = Task { route: Some(setting.route.clone()), ..task.clone() };
+        own.route.as_mut().expect("it has one").model = "p/other".into();
+        assert_eq!(own.route_within(&setting).model, "p/other");
+        assert_eq!(task.route_within(&setting).model, "p/m", "the sibling's is not touched");
+        assert!(!serde_json::to_string(&task).expect("it is written").contains("route"));
+    }
 }

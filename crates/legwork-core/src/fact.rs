@@ -81,6 +81,24 @@ impl Fact {
 }
 
 impl Accepted {
+    /// What one child runs with: the setting of the call, with the route of its task where that has one.
+    pub fn setting_of(&self, task_index: usize) -> Setting {
+        let mut setting = self.setting.clone();
+        if let Some(route) = self.tasks.get(task_index).and_then(|task| task.route.as_ref()) {
+            setting.route = route.clone();
+        }
+        setting
+    }
+
+    /// The model that one child was given, as `provider/name`.
+    pub fn model_of(&self, task_index: usize) -> &str {
+        self.tasks
+            .get(task_index)
+            .map_or(&self.setting.route, |task| task.route_within(&self.setting))
+            .model
+            .as_str()
+    }
+
     /// The handle that the caller gets once the acceptance is durable.
     pub fn ticket(&self) -> Ticket {
         Ticket {

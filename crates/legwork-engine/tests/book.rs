@@ -52,6 +52,8 @@ fn call(book: &mut Book, delegation: u32, tasks: usize, parent: Option<ChildId>)
                 base_url: None,
                 api_mode: "chat".to_owned(),
                 key_source: None,
+                table: None,
+                fallbacks: Vec::new(),
             },
             rights: Rights::default(),
             allowance: Allowance { steps_max: 1 },

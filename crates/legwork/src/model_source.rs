@@ -122,6 +122,8 @@ fn route(choice: &ModelChoice) -> Route {
         base_url: choice.base_url.as_ref().map(|endpoint| endpoint.as_str().to_owned()),
         api_mode: choice.api_mode.word().to_owned(),
         key_source: choice.key_source.clone(),
+        table: None,
+        fallbacks: Vec::new(),
     }
 }
 

@@ -62,7 +62,7 @@ impl Dispatcher {
             task_index,
             goal: batch.tasks[task_index].goal.clone(),
             context: batch.tasks[task_index].context.clone(),
-            model: batch.setting.route.model.clone(),
+            model: batch.tasks[task_index].route_within(&batch.setting).model.clone(),
             at,
         };
         let headings: Vec<Heading> = ids.children.iter().enumerate().map(heading).collect();
@@ -134,7 +134,7 @@ impl Dispatcher {
             depth: accepted.lineage.depth + 1,
             attempt,
             fence: Fence { owner: self.wiring.owner.id.clone(), epoch: delegated.epoch },
-            setting: accepted.setting.clone(),
+            setting: accepted.setting_of(task_index),
         };
         Some((assignment, pressed))
     }

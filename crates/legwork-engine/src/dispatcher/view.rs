@@ -34,7 +34,7 @@ impl Dispatcher {
             child: child.id.clone(),
             task_index,
             goal: accepted.tasks[task_index].goal.clone(),
-            model: accepted.setting.route.model.clone(),
+            model: accepted.model_of(task_index).to_owned(),
             transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),
             state: child.state,
             pulse,

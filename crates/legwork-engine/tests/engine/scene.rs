@@ -169,6 +169,8 @@ fn setting() -> Setting {
             base_url: None,
             api_mode: "chat".to_owned(),
             key_source: None,
+            table: None,
+            fallbacks: Vec::new(),
         },
         rights: Rights::default(),
         allowance: Allowance { steps_max: 10 },

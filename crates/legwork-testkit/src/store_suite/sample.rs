@@ -101,6 +101,8 @@ fn setting() -> Setting {
             base_url: None,
             api_mode: "chat_completions".to_owned(),
             key_source: Some("SCRIPTED_KEY".to_owned()),
+            table: None,
+            fallbacks: Vec::new(),
         },
         rights: Rights { tools: ["read_file".to_owned()].into() },
         allowance: Allowance { steps_max: 50 },

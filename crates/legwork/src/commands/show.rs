@@ -160,6 +160,7 @@ fn child_body(record: &DelegationRecord, task_index: usize) -> Value {
         "subagent_id": child.id,
         "task_index": task_index,
         "goal": record.accepted.tasks[task_index].goal,
+        "model": record.accepted.model_of(task_index),
         "state": child.state.as_str(),
         "started_at": child.started_at,
         "ended_at": child.ended_at,

@@ -7,10 +7,13 @@ use crate::quoted::MARK;
 use jiff::tz::TimeZone;
 use legwork_core::report::Cost;
 use legwork_core::time::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Names of tools that are listed.
 const TOOLS_MAX: usize = 40;
+/// Models of one unit that are named.
+const MODELS_MAX: usize = 8;
 
 /// The lines before the tasks (EVT-5).
 pub(super) fn head(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
@@ -47,6 +50,9 @@ fn counted(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
         (input + task.entry.tokens.input, output + task.entry.tokens.output)
     });
     let setting = &record.accepted.setting;
+    let models: BTreeSet<&str> =
+        tasks.iter().map(|task| record.accepted.model_of(task.entry.task_index)).collect();
+    let models: Vec<String> = models.into_iter().take(MODELS_MAX).map(name).collect();
     let tools: Vec<String> = setting.rights.tools.iter().take(TOOLS_MAX).map(|tool| name(tool)).collect();
     format!(
         "Delegated {} ({} ago), took {}. Completed: {whole} of {}. Model: {}. Tools: {}. Tokens: {input} in, {output} out. Cost: {}.",
@@ -54,7 +60,7 @@ fn counted(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
         age(arrival.now.since(record.accepted_at)),
         age(took),
         tasks.len(),
-        name(&setting.route.model),
+        models.join(", "),
         if tools.is_empty() { "none".to_owned() } else { tools.join(", ") },
         cost(arrival, tasks),
     )

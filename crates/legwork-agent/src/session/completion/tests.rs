@@ -55,6 +55,8 @@ fn arrival(children: &[Child<'_>]) -> Arrival {
                 base_url: None,
                 api_mode: "chat_completions".to_owned(),
                 key_source: None,
+                table: None,
+                fallbacks: Vec::new(),
             },
             rights: Rights { tools: ["look".to_owned()].into() },
             allowance: Allowance { steps_max: 5 },
@@ -91,7 +93,6 @@ fn ours(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with(MARK.trim_end())).collect()
 }
 
-/// Proves EVT-3, EVT-13.
 #[test]
 fn evt_05_a_completion_stands_for_itself() {
     let Completion { title, text } = written(&[succeeded("check the links", "all\nwell")]);
@@ -108,7 +109,6 @@ fn evt_05_a_completion_stands_for_itself() {
     }
 }
 
-/// Proves EVT-11, EVT-12.
 #[test]
 fn evt_10_to_12_tasks_come_in_order_with_their_marks() {
     let failed = Report {
@@ -140,7 +140,6 @@ fn evt_10_to_12_tasks_come_in_order_with_their_marks() {
     );
 }
 
-/// Proves REG-4.
 #[test]
 fn evt_15_titles_name_the_outcome_and_hold_nothing_that_steers_a_terminal() {
     let stopped = |reason| ("go", Outcome::Stopped(reason), Report::bare(Ending::Interrupted));
@@ -159,7 +158,6 @@ fn evt_15_titles_name_the_outcome_and_hold_nothing_that_steers_a_terminal() {
     assert_eq!(written(&four).title, "4 subagents: Completed · a; b; c; …");
 }
 
-/// Proves SEC-9.
 #[test]
 fn inv_27_whatever_a_child_says_it_forms_no_structure_of_ours() {
     let plain = written(&[succeeded("a", "x"), succeeded("b", "x")]).text;

@@ -122,6 +122,8 @@ impl Rig {
                 base_url: None,
                 api_mode: "chat_completions".to_owned(),
                 key_source: None,
+                table: None,
+                fallbacks: Vec::new(),
             },
             rights: self.rights.clone(),
             allowance: Allowance { steps_max: 1 },

@@ -120,6 +120,8 @@ pub fn route() -> Route {
         base_url: None,
         api_mode: "chat_completions".to_owned(),
         key_source: None,
+        table: None,
+        fallbacks: Vec::new(),
     }
 }
 

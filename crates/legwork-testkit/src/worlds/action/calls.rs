@@ -68,6 +68,8 @@ fn batch(lineage: Lineage, tasks: usize) -> NewBatch {
                 base_url: None,
                 api_mode: "chat".to_owned(),
                 key_source: None,
+                table: None,
+                fallbacks: Vec::new(),
             },
             rights: Rights::default(),
             allowance: Allowance { steps_max: 1 },

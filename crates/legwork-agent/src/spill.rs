@@ -72,6 +72,7 @@ mod tests {
         path.metadata().expect("it is there").permissions().mode() & 0o777
     }
 
+    /// Proves SEC-7, SEC-11.
     #[test]
     fn inv_26_an_output_is_for_its_user_alone_and_never_replaces_anything() {
         let root = tempfile::tempdir().expect("a folder");
@@ -88,6 +89,7 @@ mod tests {
         assert_eq!((mode(&first), mode(&folder)), (0o600, 0o700));
     }
 
+    /// Proves SEC-7.
     #[test]
     fn a_link_in_the_way_is_not_followed() {
         let root = tempfile::tempdir().expect("a folder");

@@ -132,6 +132,7 @@ pub struct CallKey {
 mod tests {
     use super::*;
 
+    /// Proves REG-1.
     #[test]
     fn build_01_ids_have_their_documented_shape() {
         assert_eq!(ChildId::from_bits(3, 0xab).as_str(), "sa-3-000000ab");

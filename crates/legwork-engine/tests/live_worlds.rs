@@ -9,6 +9,7 @@ use legwork_testkit::worlds::{Law, LiveFigures, run_live, worlds_wanted};
 /// Worlds in which a bug of the store must have shown.
 const SEEDS_FOR_A_BUG: u64 = 60;
 
+/// Proves EVT-4.
 #[test]
 fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends() {
     let mut figures = LiveFigures::default();

@@ -390,6 +390,7 @@ mod tests {
         assert!(parse("legwork run --resume p").is_err(), "an ID is taken for the prompt by nobody");
     }
 
+    /// Proves ROUTE-9.
     #[test]
     fn stop_needs_a_scope_and_only_one() {
         assert!(parse("legwork stop").is_err());

@@ -79,6 +79,7 @@ mod tests {
     use super::*;
     use legwork_testkit::memory::MemoryStore;
 
+    /// Proves LIVE-10.
     #[tokio::test]
     async fn inv_24_files_of_nobody_go_when_they_are_old_and_nothing_else_does() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -57,6 +57,7 @@ fn tool(transcripts: &FileTranscripts, child: &ChildId, result: &str) {
     transcripts.append(child, AT, &LineEvent::ToolEnded { tool, result, is_error: false, took_ms: 40 });
 }
 
+/// Proves LIVE-4, LIVE-5, LIVE-9, LIVE-12.
 #[test]
 fn live_02_to_05_and_09_a_run_line_by_line() {
     let (folder, transcripts, paths) = started(1);
@@ -121,6 +122,7 @@ fn live_08_a_task_that_runs_is_called_running() {
     assert!(manifest.get("completed").is_none());
 }
 
+/// Proves SEC-6.
 #[test]
 fn live_07_a_credential_is_masked_also_when_it_comes_in_pieces() {
     let (folder, transcripts, paths) = started(1);
@@ -214,6 +216,7 @@ fn inv_29_closing_writes_everything_also_while_somebody_holds_the_port() {
     assert_eq!(told(&paths[0]).len(), 2);
 }
 
+/// Proves SEC-11.
 #[test]
 fn live_06_a_disk_that_fails_costs_lines_and_nothing_else() {
     let (folder, transcripts, paths) = started(2);
@@ -224,6 +227,7 @@ fn live_06_a_disk_that_fails_costs_lines_and_nothing_else() {
     assert!(!Path::new(&paths[0]).exists());
 }
 
+/// Proves SEC-7.
 #[test]
 fn a_link_that_was_put_in_the_way_is_not_followed() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -178,6 +178,7 @@ async fn a_model_with_little_room_gets_a_short_text_and_the_tools_that_its_goal_
 
 type Spoil = fn(&mut Assignment);
 
+/// Proves EVT-8.
 #[tokio::test]
 async fn what_cannot_be_set_up_is_said_and_asks_nothing() {
     let shop = Shop::new(FakeModel::new([]));

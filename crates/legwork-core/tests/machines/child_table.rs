@@ -101,6 +101,7 @@ fn k14_the_child_machine_is_its_table() {
     }
 }
 
+/// Proves REG-3.
 #[test]
 fn k16_who_holds_a_slot_has_a_runner() {
     for state in child_states() {

@@ -45,6 +45,7 @@ fn reachable_deliveries() -> Vec<DeliveryState> {
     reachable(DeliveryState::Held, delivery_moves, |state| known.contains(state))
 }
 
+/// Proves REG-3.
 #[test]
 fn every_child_state_is_reached_and_no_other() {
     let reached = reachable_children();
@@ -53,6 +54,7 @@ fn every_child_state_is_reached_and_no_other() {
     assert_eq!(unreached, [], "states that the machine has for nothing, with runs up to {ATTEMPTS_MAX}");
 }
 
+/// Proves REG-6.
 #[test]
 fn k14_settled_absorbs_everything() {
     for state in reachable_children().into_iter().filter(|state| state.outcome().is_some()) {

@@ -127,6 +127,7 @@ async fn dlv_02_a_busy_session_keeps_the_order_and_gets_it_at_its_next_idle_mome
     assert_eq!(desk.offered(), [unit(&first), unit(&first), unit(&second)]);
 }
 
+/// Proves ROUTE-8.
 #[tokio::test(start_paused = true)]
 async fn k01_results_without_a_session_wait_untouched_and_arrive_when_it_opens() {
     let memory = MemoryStore::new();
@@ -153,6 +154,7 @@ async fn k01_results_without_a_session_wait_untouched_and_arrive_when_it_opens()
     assert_eq!(desk.offered(), [unit(&ticket)]);
 }
 
+/// Proves DLV-4.
 #[tokio::test(start_paused = true)]
 async fn k07_each_session_gets_its_own() {
     let scene = Scene::new(4).await;
@@ -168,6 +170,7 @@ async fn k07_each_session_gets_its_own() {
     }
 }
 
+/// Proves DLV-9.
 #[tokio::test(start_paused = true)]
 async fn k01_a_session_that_is_gone_parks_the_result_and_gets_it_when_it_is_back() {
     let scene = Scene::new(1).await;

@@ -69,6 +69,7 @@ async fn k13_a_stop_of_everything_does_not_reach_work_that_is_accepted_after_it(
     assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded)]);
 }
 
+/// Proves REG-14, REG-18.
 #[tokio::test(start_paused = true)]
 async fn k12_a_stop_of_everything_reaches_every_process() {
     let memory = MemoryStore::new();

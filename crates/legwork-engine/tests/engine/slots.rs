@@ -9,6 +9,7 @@ use legwork_testkit::worlds::Chance;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Proves REG-10.
 #[tokio::test(start_paused = true)]
 async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
     let scene = Scene::new(10).await;
@@ -27,6 +28,7 @@ async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
     }
 }
 
+/// Proves REG-5.
 #[tokio::test(start_paused = true)]
 async fn k11_a_panic_fails_one_child_and_no_other() {
     let scene = Scene::new(2).await;

@@ -74,6 +74,7 @@ async fn k09_a_parked_parent_is_as_alive_as_its_children() {
     assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
 }
 
+/// Proves REG-13.
 #[tokio::test(start_paused = true)]
 async fn k10_a_view_shows_how_long_a_child_runs_and_is_quiet() {
     let scene = Scene::new(1).await;

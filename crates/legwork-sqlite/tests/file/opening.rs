@@ -24,6 +24,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it exists").permissions().mode() & 0o777
 }
 
+/// Proves SEC-10.
 #[tokio::test]
 async fn only_the_user_may_read_the_files() {
     let place = FilePlace::new();

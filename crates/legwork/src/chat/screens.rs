@@ -278,6 +278,7 @@ fn long_input_scrolls_in_its_part_of_the_screen() {
     stage.check("long_input_middle_40x20");
 }
 
+/// Proves DLV-16.
 #[test]
 fn leaving_asks_what_becomes_of_the_subagents() {
     let mut stage = conversation(80, 24, Colours::Off);

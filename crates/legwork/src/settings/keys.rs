@@ -435,6 +435,7 @@ mod tests {
         }
     }
 
+    /// Proves REG-9.
     #[test]
     fn cfg_defaults_are_those_of_the_table() {
         let mut settings = Settings::default();

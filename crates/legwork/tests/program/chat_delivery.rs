@@ -242,6 +242,7 @@ fn killed(home: &Home) -> String {
     killed["session_id"].as_str().expect("an id").to_owned()
 }
 
+/// Proves EVT-4, DLV-5, ROUTE-2.
 #[test]
 fn k02_k07_a_result_comes_once_wherever_the_process_was_killed() {
     k02_at([When::Held, When::Ready, When::InItsTurn]);
@@ -322,6 +323,7 @@ fn deliveries(home: &Home) -> Vec<String> {
     rows.collect::<Result<_, _>>().expect("they are text")
 }
 
+/// Proves ROUTE-6.
 #[test]
 fn k26_a_conversation_that_is_summarised_twice_still_gets_its_results_and_knows_their_ids() {
     let server = server(|last| match last {

@@ -80,6 +80,7 @@ fn check_entry(entry: &Value, index: usize, name: &str) {
     assert!(trace.iter().all(|item| item["args_bytes"].is_u64() && item["result_bytes"].is_u64()));
 }
 
+/// Proves LIVE-12, LIVE-14.
 #[test]
 fn live_01_every_child_leaves_a_transcript_and_the_call_a_manifest() {
     let (names, scripts) = eight();

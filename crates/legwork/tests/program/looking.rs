@@ -36,6 +36,7 @@ fn assert_keys(value: &Value, keys: &[&str]) {
     }
 }
 
+/// Proves REG-13.
 #[test]
 fn k39_ps_and_show_tell_of_running_work_from_another_process() {
     let server = ScriptedServer::start(scripts());

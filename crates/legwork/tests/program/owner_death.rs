@@ -134,6 +134,7 @@ fn k02_killed_between_a_command_and_the_next_reply() {
     }
 }
 
+/// Proves EVT-8.
 #[test]
 fn k02_what_had_not_begun_is_told_apart_from_what_is_lost() {
     let scripts = Scripts::default().agent("third", Script::new().step(gate("here")));

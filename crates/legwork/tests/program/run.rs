@@ -36,6 +36,7 @@ fn pieces() -> Scripts {
         .alternation(Alternation::Strict)
 }
 
+/// Proves DLV-15.
 #[test]
 fn k04_what_is_delegated_is_joined_and_comes_back_to_the_model_and_to_the_caller() {
     let server = ScriptedServer::start(pieces().agent("the prompt", orchestrator(two_pieces())));

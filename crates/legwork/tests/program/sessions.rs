@@ -143,6 +143,7 @@ fn outside_of_fences(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Proves SESS-1, SESS-2.
 #[test]
 fn what_a_session_delegated_is_shown_with_it() {
     let prompt = Script::from_fn(|talk| match talk.step() {
@@ -158,6 +159,8 @@ fn what_a_session_delegated_is_shown_with_it() {
     assert_eq!(shown["delegations"][0]["units"][0]["delivery"], json!("delivered"), "{shown}");
     let told = home.legwork(&["sessions", "show", &id]).run();
     assert!(told.stdout.contains(&format!("{delegation}  1/1 settled  result delivered")), "{told}");
+    let listed = list(&home, &["list", "--all", "--shell"]);
+    assert_eq!(listed.len(), 1, "a subagent's conversation is in no list: {listed:?}");
 }
 
 #[test]
@@ -186,6 +189,7 @@ fn route_07_a_copy_has_the_history_and_owns_nothing() {
     sessions(&home, &["fork", text(&empty["session_id"])]).assert_refused(1, "refused", &["nothing"]);
 }
 
+/// Proves SESS-3.
 #[test]
 fn a_session_is_deleted_by_name_and_with_a_yes() {
     let prompt = Script::from_fn(|talk| match talk.step() {
@@ -212,6 +216,26 @@ fn a_session_is_deleted_by_name_and_with_a_yes() {
     sessions(&home, &["delete", &delegation, "--yes"]).assert_refused(4, "not_found", &[&delegation]);
 }
 
+/// Copies of copies are conversations by themselves: they go one by one, in any order, and take nothing along.
+/// Proves SESS-4, SESS-5.
+#[test]
+fn a_copy_stays_with_all_that_was_said_when_the_conversation_it_came_from_is_deleted() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let first = talk(&home, "the question");
+    let fork = |id: &str| text(&json(&sessions(&home, &["fork", id]))["session_id"]).to_owned();
+    let second = fork(&first);
+    let third = fork(&second);
+    let history = |id: &str| json(&sessions(&home, &["export", id]))["history"].clone();
+    let whole = history(&first);
+    for (deleted, left) in [(&first, vec![&second, &third]), (&third, vec![&second])] {
+        assert_eq!(sessions(&home, &["delete", deleted, "--yes"]).code, 0);
+        assert_eq!(list(&home, &[]).len(), left.len());
+        assert!(left.into_iter().all(|id| history(id) == whole));
+    }
+}
+
+/// Proves DLV-11.
 #[test]
 fn k05_a_session_with_undelivered_results_or_work_is_not_deleted() {
     let server = ScriptedServer::start(scripts());

@@ -93,6 +93,7 @@ fn ours(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with(MARK.trim_end())).collect()
 }
 
+/// Proves EVT-3, EVT-13.
 #[test]
 fn evt_05_a_completion_stands_for_itself() {
     let Completion { title, text } = written(&[succeeded("check the links", "all\nwell")]);
@@ -109,6 +110,7 @@ fn evt_05_a_completion_stands_for_itself() {
     }
 }
 
+/// Proves EVT-11, EVT-12.
 #[test]
 fn evt_10_to_12_tasks_come_in_order_with_their_marks() {
     let failed = Report {
@@ -140,6 +142,7 @@ fn evt_10_to_12_tasks_come_in_order_with_their_marks() {
     );
 }
 
+/// Proves REG-4.
 #[test]
 fn evt_15_titles_name_the_outcome_and_hold_nothing_that_steers_a_terminal() {
     let stopped = |reason| ("go", Outcome::Stopped(reason), Report::bare(Ending::Interrupted));
@@ -158,6 +161,7 @@ fn evt_15_titles_name_the_outcome_and_hold_nothing_that_steers_a_terminal() {
     assert_eq!(written(&four).title, "4 subagents: Completed · a; b; c; …");
 }
 
+/// Proves SEC-9.
 #[test]
 fn inv_27_whatever_a_child_says_it_forms_no_structure_of_ours() {
     let plain = written(&[succeeded("a", "x"), succeeded("b", "x")]).text;

@@ -68,6 +68,7 @@ fn page(body: &str) -> Vec<u8> {
     answer("200 OK\r\ncontent-type: text/html; charset=utf-8", body)
 }
 
+/// Proves SEC-9.
 #[tokio::test]
 async fn a_page_comes_as_text_between_marks_that_it_cannot_imitate() {
     let rig = Rig::fetching_here();

@@ -8,6 +8,7 @@ use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Delegator, StopNotice};
 use legwork_core::steering::Scope;
 
+/// Proves EVT-17.
 #[tokio::test(start_paused = true)]
 async fn dlv_01_completions_come_one_by_one_in_the_order_in_which_they_became_ready() {
     let machine = Machine::new();

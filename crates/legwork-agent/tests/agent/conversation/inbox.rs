@@ -69,6 +69,7 @@ async fn dlv_02_a_busy_session_turns_a_completion_away() {
     assert_eq!(machine.deliveries().await, ["claimed"]);
 }
 
+/// Proves DLV-4.
 #[tokio::test(start_paused = true)]
 async fn k07_a_completion_of_another_session_is_not_taken() {
     let machine = Machine::new();

@@ -156,6 +156,7 @@ pub async fn a_name_is_taken_once_in_a_folder(place: &dyn Place) {
 }
 
 /// Held, with open work, or with results that wait: kept. Refused changes nothing.
+/// Proves SESS-4.
 pub async fn inv_05_a_session_is_deleted_only_when_all_is_over(place: &dyn Place) {
     let store = place.open();
     let id = sample::session_id(1);
@@ -183,6 +184,7 @@ pub async fn inv_05_a_session_is_deleted_only_when_all_is_over(place: &dyn Place
 }
 
 /// History, journal, delegations and requests go; those of others stay, and the id leaves nothing behind.
+/// Proves SESS-3.
 pub async fn a_deleted_session_takes_its_own_with_it_and_nothing_else(place: &dyn Place) {
     let store = place.open();
     for n in [1, 2] {

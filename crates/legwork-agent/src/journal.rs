@@ -129,6 +129,11 @@ impl Journal {
         self.next
     }
 
+    /// Takes the claims of results that an exchange which was cut off carries already.
+    pub(crate) fn hold(&mut self, claims: Vec<ClaimId>) {
+        self.exchange.hold(claims);
+    }
+
     /// Lets a conversation grow along with this journal.
     pub(crate) fn with_history(mut self, history: History) -> Self {
         self.history = Some(history);

@@ -22,5 +22,6 @@ pub mod record;
 pub mod report;
 pub mod steering;
 pub mod step;
+pub mod taking;
 pub mod time;
 mod trace;

@@ -98,6 +98,13 @@ pub struct DeliveryRecord {
     pub ledger: Vec<LedgerLine>,
 }
 
+impl DeliveryRecord {
+    /// Who moved it last, for a claim and what followed from one.
+    pub fn claimant(&self) -> Option<&str> {
+        self.ledger.last().and_then(|line| line.claimant.as_deref())
+    }
+}
+
 impl ChildRecord {
     /// A child that was just accepted.
     pub fn new(id: ChildId) -> Self {

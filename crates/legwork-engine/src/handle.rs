@@ -6,7 +6,7 @@ use crate::options::{Options, OptionsError};
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{NewBatch, Ticket};
-use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId};
+use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Pending, SteerError,
@@ -175,11 +175,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
-            let wiring = &self.wiring;
-            let claimant = wiring.owner.claimant();
-            let new_claim = || ClaimId::from_bits((wiring.bits)());
-            let now = wiring.clock.now().wall;
-            courier::collect(wiring.store.as_ref(), &delegation, &claimant, now, new_claim).await
+            courier::collect(&self.wiring, &delegation).await
         })
     }
 

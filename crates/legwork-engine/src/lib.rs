@@ -4,7 +4,7 @@
 //! says. Everything outside is reached through the ports of `legwork-core`.
 
 pub mod book;
-pub mod courier;
+mod courier;
 mod dispatcher;
 mod gap;
 mod handle;

@@ -1,7 +1,7 @@
 //! What the engine is wired to: the ports it asks, and the two sources it has no right to make up itself, time and
 //! randomness.
 
-use legwork_core::ports::{Store, Transcripts, Worker};
+use legwork_core::ports::{Processes, Store, Transcripts, Worker};
 use legwork_core::record::OwnerRecord;
 use legwork_core::time::{Moment, Now, Timestamp};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub struct Wiring {
     pub worker: Arc<dyn Worker>,
     /// Where live transcripts go.
     pub transcripts: Arc<dyn Transcripts>,
+    /// Tells who lives.
+    pub processes: Arc<dyn Processes>,
     /// Both clocks.
     pub clock: Clock,
     /// 64 random bits a call, for ids.

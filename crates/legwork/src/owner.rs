@@ -6,6 +6,7 @@ use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
 use legwork_core::ports::{Facts, Liveness, Processes, Store};
 use legwork_core::record::OwnerRecord;
+use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{RecoveryError, Rescuer, settle_dead};
 use legwork_engine::{Clock, Wiring};
@@ -44,6 +45,11 @@ impl Owner {
     /// A new session id.
     pub fn new_session(&self) -> SessionId {
         SessionId::from_bits((self.bits)())
+    }
+
+    /// This process as one that takes results, now.
+    pub fn taker<'a>(&'a self, facts: &'a dyn Facts) -> Taker<'a> {
+        Taker { facts, processes: &SystemProcesses, owner: &self.record.id, at: self.now() }
     }
 
     /// Whether `other` is another process that lives, or may.

@@ -31,7 +31,7 @@ impl<'a> Whereabouts<'a> {
         place: usize,
     ) -> Result<Whereabouts<'a>, CliError> {
         let session = store.session(&record.accepted.lineage.session).await?;
-        let claimant = record.deliveries[place].ledger.last().and_then(|line| line.claimant.as_deref());
+        let claimant = record.deliveries[place].claimant();
         let taker = match claimant {
             Some(claimant) => store.owner(&OwnerRecord::id_of_claimant(claimant)).await?,
             None => None,

@@ -75,6 +75,7 @@ impl Workplace {
                 (store.clone(), models.clone()),
             )?)),
             transcripts: transcripts.clone(),
+            processes: Arc::new(SystemProcesses),
             clock: owner.clock,
             bits: owner.bits.clone(),
             owner: owner.record.clone(),

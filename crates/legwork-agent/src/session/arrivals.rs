@@ -1,19 +1,19 @@
 //! Results on their way into a session: the message that they become, and, for a session that cannot be woken, the units
-//! that wait when it is opened. Those are taken one by one, in the order in which they became ready.
+//! that wait when it is opened. Those are taken one by one, in the order in which they became ready. What a cut-off turn
+//! carries already is not among them.
 //!
 //! It stores no turn. Whoever takes a claim acknowledges it in the commit of the turn that carries it, or gives it back.
 
 use super::completion::{self, Arrival, Completion};
 use super::setup::SessionSetup;
-use crate::journal::wall_clock;
-use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{ChildId, ClaimId, SessionId, UnitId};
+use crate::journal::{OpenExchange, wall_clock};
+use crate::tools::{DELEGATE_TASK, carries_results};
+use legwork_core::ids::{CallKey, ChildId, ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Facts, StoreError, Undelivered};
-use legwork_core::record::{DelegationRecord, OwnerRecord};
+use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Fate, Wish};
+use legwork_core::step::Actor;
 
-/// Why a claim of an earlier holder of the session is ended.
-const OWNER_DIED: &str = "the process that took the results died before its turn was stored";
 /// Why a claim is given back.
 const NOT_STORED: &str = "the turn that was to carry it could not be stored";
 
@@ -58,35 +58,54 @@ async fn take(setup: &SessionSetup, due: &Undelivered) -> Result<Option<Taken>, 
     let Some(record) = setup.store.delegation(&due.delegation).await? else { return Ok(None) };
     let unit = record.accepted.units.iter().position(|unit| unit.id == due.unit);
     let Some(unit) = unit.filter(|_| record.accepted.lineage.parent.is_none()) else { return Ok(None) };
-    if !make_ready(setup, due).await? {
+    if !setup.taker().make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
         return Ok(None);
     }
-    let bits = getrandom::u64().map_err(|error| StoreError::Io(format!("no random bits: {error}")))?;
-    let myself = setup.store.owner(&setup.fence.owner).await?;
-    let claimant = myself.map_or_else(|| setup.fence.owner.to_string(), |myself| myself.claimant());
-    let claim = setup.store.claim(&due.unit, ClaimId::from_bits(bits), &claimant, wall_clock()).await?;
+    let signature = signature(setup).await?;
+    let claim = setup.store.claim(&due.unit, new_claim()?, &signature, wall_clock()).await?;
     Ok(claim.map(|claim| Taken { claim, record, unit }))
 }
 
-/// Whether the unit can be claimed, after what stood in the way and is nobody's any more was taken away. The session is open
-/// here and nowhere else, so whoever else took its results for it is dead.
-async fn make_ready(setup: &SessionSetup, due: &Undelivered) -> Result<bool, StoreError> {
-    match &due.state {
-        DeliveryState::Ready { .. } => Ok(true),
-        DeliveryState::Parked(_) => setup.store.unpark(&due.unit, wall_clock()).await,
-        DeliveryState::Claimed { claim, .. } => {
-            let taker = OwnerRecord::id_of_claimant(due.claimant.as_deref().unwrap_or_default());
-            if taker == setup.fence.owner {
-                return Ok(false);
-            }
-            match setup.store.release(vec![claim.clone()], wall_clock(), OWNER_DIED).await {
-                Ok(()) => Ok(true),
-                Err(StoreError::Conflict(_)) => Ok(false),
-                Err(error) => Err(error),
-            }
+/// The claims of the results that an exchange carries which was cut off between its groups of calls: they end in the
+/// commit that makes the exchange part of the conversation, and do not come in once more (invariant 6).
+///
+/// # Errors
+/// [`StoreError`]; claims that were made all the same come free with this process.
+pub(crate) async fn carried(
+    setup: &SessionSetup,
+    actor: &Actor,
+    open: &OpenExchange,
+) -> Result<Vec<ClaimId>, StoreError> {
+    let mut claims = Vec::new();
+    for (call, result) in open.reply.message.calls().zip(&open.results) {
+        if call.name != DELEGATE_TASK {
+            continue;
         }
-        DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => Ok(false),
+        let key = CallKey { caller: actor.as_str().to_owned(), call: call.id.clone() };
+        let Some(delegation) = setup.store.by_call_key(&key).await? else { continue };
+        let Some(record) = setup.store.delegation(&delegation).await? else { continue };
+        if carries_results(result, record.accepted.reach) {
+            let mut fresh = Vec::new();
+            for _ in &record.accepted.units {
+                fresh.push(new_claim()?);
+            }
+            let mut fresh = fresh.into_iter();
+            let next = || fresh.next().expect("BUG: one claim for each unit");
+            claims.extend(setup.taker().take_all(&record, &signature(setup).await?, next).await?);
+        }
     }
+    Ok(claims)
+}
+
+/// How this process signs its claims.
+async fn signature(setup: &SessionSetup) -> Result<String, StoreError> {
+    let myself = setup.store.owner(&setup.fence.owner).await?;
+    Ok(myself.map_or_else(|| setup.fence.owner.to_string(), |myself| myself.claimant()))
+}
+
+fn new_claim() -> Result<ClaimId, StoreError> {
+    let bits = getrandom::u64().map_err(|error| StoreError::Io(format!("no random bits: {error}")))?;
+    Ok(ClaimId::from_bits(bits))
 }
 
 /// Gives a claim back whose turn could not be stored. Where that fails too it comes free with this process.

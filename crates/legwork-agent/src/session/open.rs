@@ -3,6 +3,7 @@
 //!
 //! It does not decide which turn comes next.
 
+use super::arrivals;
 use super::history::History;
 use super::setup::{OpenError, SessionSetup, Which};
 use crate::journal::{Journal, Recorded};
@@ -256,7 +257,10 @@ async fn read(setup: &SessionSetup, id: &SessionId) -> Result<(Journal, Context,
     }
     let messages = setup.store.history(id).await?;
     let (steps, actor) = (Arc::clone(&setup.store) as Arc<dyn Steps>, Actor::Session(id.clone()));
-    let (journal, recorded) = Journal::open(steps, actor, setup.fence.clone()).await?;
+    let (mut journal, recorded) = Journal::open(steps, actor.clone(), setup.fence.clone()).await?;
+    if let Some(open) = &recorded.exchange {
+        journal.hold(arrivals::carried(setup, &actor, open).await?);
+    }
     let last = messages.iter().rev().map(|message| message.author).find(|author| *author != Author::Summary);
     let is_open = !recorded.unfinished.is_empty() || recorded.exchange.is_some();
     let left = match last {

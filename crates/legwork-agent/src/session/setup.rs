@@ -1,5 +1,6 @@
 //! What a session's agent needs, and which session it is to be. It opens nothing.
 
+use crate::journal::wall_clock;
 use crate::models::Model;
 use crate::tools::Toolbox;
 use crate::turn::TurnLimits;
@@ -7,6 +8,7 @@ use legwork_core::batch::{Reach, Setting};
 use legwork_core::ids::SessionId;
 use legwork_core::ports::{NewSession, Processes, Store, StoreError};
 use legwork_core::step::Fence;
+use legwork_core::taking::Taker;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
@@ -33,6 +35,18 @@ pub struct SessionSetup {
     pub depth_max: u32,
     /// The folder for outputs that are too long.
     pub spill: PathBuf,
+}
+
+impl SessionSetup {
+    /// This process as one that takes results, now.
+    pub(crate) fn taker(&self) -> Taker<'_> {
+        Taker {
+            facts: self.store.as_ref(),
+            processes: self.processes.as_ref(),
+            owner: &self.fence.owner,
+            at: wall_clock(),
+        }
+    }
 }
 
 /// Which session is opened.

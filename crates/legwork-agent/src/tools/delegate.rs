@@ -19,6 +19,7 @@ use budget::Budget;
 use legwork_core::batch::{NewBatch, Reach, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, DelegationId};
+use legwork_core::message::ToolResult;
 use legwork_core::ports::{Delegator, Pending};
 use lists::Lists;
 use serde_json::{Value, json};
@@ -32,6 +33,18 @@ pub const DELEGATE_TASK: &str = "delegate_task";
 /// Said once to an agent whose session cannot take results later (OUT-9).
 const NO_ASYNC: &str = "no_async: this session ends with its answer, so nothing can come back later; the call was carried out inline, \
      and this reply already holds the outcome";
+
+/// Whether the result of a call holds what its subagents found, and is not just the handle of work that goes on.
+pub(crate) fn carries_results(result: &ToolResult, reach: Reach) -> bool {
+    if result.is_error {
+        return false;
+    }
+    match serde_json::from_str::<Value>(&result.content) {
+        Ok(answer) => answer.get("results").is_some(),
+        // Only results are long enough to be cut.
+        Err(_) => reach == Reach::Joined,
+    }
+}
 
 /// The limits that hold for calls, and that the model is told.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,6 +25,7 @@ mod write_file;
 
 pub use built_in::built_in;
 pub use commands::Commands;
+pub(crate) use delegate::carries_results;
 pub use delegate::tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks};
 pub use delegate::{DELEGATE_TASK, DelegateOptions, DelegateTool};
 pub use list_files::ListFiles;

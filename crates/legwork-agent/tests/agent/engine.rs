@@ -142,6 +142,7 @@ impl House {
             store: Arc::clone(&store) as Arc<dyn Store>,
             worker: Arc::new(worker),
             transcripts: Arc::new(NoTranscripts),
+            processes: FakeProcesses::new(),
             clock: Clock::start(),
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
             owner: OwnerRecord {

@@ -1,35 +1,31 @@
 //! Brings the settled units of a delegation to a caller that joins it. A claim is held until the caller's turn is stored,
 //! and given back when that fails.
 
-use legwork_core::delivery::DeliveryState;
+use crate::wiring::Wiring;
 use legwork_core::ids::{ClaimId, DelegationId};
-use legwork_core::ports::{JoinError, Joined, Store, StoreError};
-use legwork_core::time::Timestamp;
+use legwork_core::ports::{JoinError, Joined, StoreError};
+use legwork_core::taking::Taker;
 
-/// Claims every unit of a settled delegation that is ready, for `claimant`.
+/// Claims every unit of a settled delegation that is not delivered: also what an earlier join of this process, or of one
+/// that is dead, had claimed and not stored, for a call is joined by one agent at a time.
 ///
 /// # Errors
 /// When the delegation is unknown or the store fails; claims that were taken are then still held by this process
 /// and come free with it.
-pub async fn collect(
-    store: &dyn Store,
-    delegation: &DelegationId,
-    claimant: &str,
-    at: Timestamp,
-    mut new_claim: impl FnMut() -> ClaimId + Send,
-) -> Result<Joined, JoinError> {
+pub(crate) async fn collect(wiring: &Wiring, delegation: &DelegationId) -> Result<Joined, JoinError> {
     let failed = |error: StoreError| JoinError::Store(error.to_string());
-    let record = store.delegation(delegation).await.map_err(failed)?;
+    let record = wiring.store.delegation(delegation).await.map_err(failed)?;
     let record = record.ok_or_else(|| JoinError::Unknown(delegation.clone()))?;
     if !record.is_settled() {
         return Err(JoinError::Unknown(delegation.clone()));
     }
-    let mut claims = Vec::new();
-    for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-        if matches!(delivery.state, DeliveryState::Ready { .. }) {
-            let claim = store.claim(&unit.id, new_claim(), claimant, at).await.map_err(failed)?;
-            claims.extend(claim);
-        }
-    }
+    let taker = Taker {
+        facts: wiring.store.as_ref(),
+        processes: wiring.processes.as_ref(),
+        owner: &wiring.owner.id,
+        at: wiring.clock.now().wall,
+    };
+    let new_claim = || ClaimId::from_bits((wiring.bits)());
+    let claims = taker.take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
     Ok(Joined { record, claims })
 }

@@ -11,7 +11,7 @@ use legwork_core::batch::Reach;
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::{ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Inbox, Offer, Receipt, StoreError, Undelivered};
-use legwork_core::record::OwnerRecord;
+use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,7 +27,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 const BUSY: &str = "the session was busy";
 const BROKE_OFF: &str = "the offer broke off before the session had stored a turn";
-const OWNER_DIED: &str = "the process that took the results died before its turn was stored";
 const CLOSED: &str = "the session was closed before its turn was stored";
 
 /// Brings completions to one session.
@@ -222,25 +221,21 @@ impl Courier {
         Ok(units.into_iter().filter(|unit| unit.reach == Reach::Push).collect())
     }
 
-    /// Makes parked units ready, for the session is here; gives back what this courier owes, and what earlier holders of
-    /// the session left: it is open here and nowhere else, so they are dead. Answers whether anything changed.
+    /// Makes parked units ready, for the session is here; gives back what this courier owes, and what the dead had taken.
+    /// Answers whether anything changed.
     async fn make_way(&mut self, units: &[Undelivered]) -> Result<bool, StoreError> {
         let mut changed = false;
         for unit in units {
             match &unit.state {
-                DeliveryState::Parked(_) => {
-                    changed |= self.wiring.store.unpark(&unit.unit, self.now()).await?;
-                }
-                DeliveryState::Claimed { claim, .. } => {
-                    let claimant = OwnerRecord::id_of_claimant(unit.claimant.as_deref().unwrap_or_default());
-                    if claimant != self.wiring.owner.id {
-                        changed |= self.release(claim, OWNER_DIED).await?;
-                    }
-                }
+                DeliveryState::Ready { .. } => {}
                 DeliveryState::Held
-                | DeliveryState::Ready { .. }
+                | DeliveryState::Claimed { .. }
+                | DeliveryState::Parked(_)
                 | DeliveryState::Delivered
-                | DeliveryState::Dismissed => {}
+                | DeliveryState::Dismissed => {
+                    let taker = self.taker();
+                    changed |= taker.make_ready(&unit.unit, &unit.state, unit.claimant.as_deref()).await?;
+                }
             }
         }
         let owes = !self.owed.is_empty();
@@ -356,6 +351,15 @@ impl Courier {
             Ok(()) => Ok(true),
             Err(StoreError::Conflict(_)) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    fn taker(&self) -> Taker<'_> {
+        Taker {
+            facts: self.wiring.store.as_ref(),
+            processes: self.wiring.processes.as_ref(),
+            owner: &self.wiring.owner.id,
+            at: self.now(),
         }
     }
 

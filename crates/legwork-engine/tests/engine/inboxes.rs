@@ -1,7 +1,7 @@
 //! Completions on their way to sessions.
 
 use crate::desk::{Answer, Desk};
-use crate::scene::{Scene, batch_from, options, owner, pushed};
+use crate::scene::{DEAD, Scene, batch_from, options, owner, pushed};
 use legwork_core::batch::{NewBatch, Reach, Ticket};
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::{ClaimId, UnitId};
@@ -209,7 +209,8 @@ async fn k02_what_a_dead_holder_of_the_session_had_claimed_is_offered_again() {
     let scene = Scene::new(1).await;
     let ticket = call(&scene, &["answer"]).await;
     settled(&scene, &ticket).await;
-    let dead = owner(99).claimant();
+    scene.store.enter(owner(DEAD), Timestamp(0)).await.expect("it enters");
+    let dead = owner(DEAD).claimant();
     let claim = scene.store.claim(&unit(&ticket), ClaimId::from_bits(1), &dead, Timestamp(0)).await;
     assert!(matches!(claim, Ok(Some(_))), "{claim:?}");
     let desk = Desk::new(7);

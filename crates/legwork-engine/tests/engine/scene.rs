@@ -6,9 +6,11 @@ use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
-use legwork_core::ports::{Assignment, Delegator, Facts, Heading, Store, TranscriptError, Transcripts};
+use legwork_core::ports::{
+    Assignment, Delegator, Facts, Heading, Liveness, Processes, Store, TranscriptError, Transcripts,
+};
 use legwork_core::pulse::LineEvent;
-use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
+use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
 use legwork_core::time::Timestamp;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
@@ -48,6 +50,28 @@ pub fn owner(n: u32) -> OwnerRecord {
     OwnerRecord { id: OwnerId::from_bits(u64::from(n)), process }
 }
 
+/// The process that is dead in every scene.
+pub const DEAD: u32 = 99;
+
+/// All processes live but one.
+struct Neighbours;
+
+impl Processes for Neighbours {
+    fn myself(&self) -> Process {
+        owner(1).process
+    }
+
+    fn liveness(&self, process: &Process) -> Liveness {
+        if process.pid == DEAD { Liveness::Dead } else { Liveness::Alive }
+    }
+
+    fn kill_group(&self, _: &ProcessGroup) {}
+
+    fn kill_marked(&self, _: &[ChildId]) -> usize {
+        0
+    }
+}
+
 impl Scene {
     pub async fn new(children_max: usize) -> Scene {
         Scene::over(MemoryStore::new(), 1, options(children_max)).await
@@ -66,6 +90,7 @@ impl Scene {
             store: store.clone(),
             worker: Arc::new(troupe.clone()),
             transcripts: Arc::new(Unwritten),
+            processes: Arc::new(Neighbours),
             clock: Clock::start(),
             bits: bits(u64::from(n) << 24),
             owner: owner(n),

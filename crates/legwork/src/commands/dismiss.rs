@@ -3,8 +3,8 @@
 
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::UnitId;
-use legwork_core::ports::{Facts, StoreError};
-use legwork_core::record::{DelegationRecord, OwnerRecord};
+use legwork_core::ports::Facts;
+use legwork_core::record::DelegationRecord;
 use legwork_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
@@ -102,8 +102,8 @@ async fn judge(
             DeliveryState::Ready { .. } | DeliveryState::Parked(_) => {
                 store.dismiss(unit, owner.now(), reason).await?
             }
-            DeliveryState::Claimed { .. } => {
-                free_from_the_dead(store, owner, &seen, place).await?
+            DeliveryState::Claimed { claim, .. } => {
+                owner.taker(store).free(claim, seen.deliveries[place].claimant()).await?
                     && store.dismiss(unit, owner.now(), reason).await?
             }
             DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => false,
@@ -118,28 +118,6 @@ async fn judge(
     }
     let sentence = Whereabouts::of(store, &seen, place).await?.sentence();
     Ok(Verdict { unit: unit.clone(), state: seen.deliveries[place].state.clone(), given_up, sentence })
-}
-
-/// Takes the results back from a process that died with them. `false` when it lives, or somebody else was faster.
-async fn free_from_the_dead(
-    store: &SqliteStore,
-    owner: &Owner,
-    record: &DelegationRecord,
-    place: usize,
-) -> Result<bool, CliError> {
-    let delivery = &record.deliveries[place];
-    let DeliveryState::Claimed { claim, .. } = &delivery.state else { return Ok(false) };
-    let claimant = delivery.ledger.last().and_then(|line| line.claimant.as_deref());
-    let taker = store.owner(&OwnerRecord::id_of_claimant(claimant.unwrap_or_default())).await?;
-    if !taker.is_some_and(|taker| is_dead(&taker)) {
-        return Ok(false);
-    }
-    let reason = "the process that took the results died before they had arrived";
-    match store.release(vec![claim.clone()], owner.now(), reason).await {
-        Ok(()) => Ok(true),
-        Err(StoreError::Conflict(_)) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Nothing was given up, and something of it has not arrived: that is not what was asked for.

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
-use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
-use legwork_core::record::{DelegationRecord, DeliveryRecord, OwnerRecord};
+use legwork_core::ids::{ClaimId, DelegationId, Epoch};
+use legwork_core::ports::{Conversations, Facts, SessionKind};
+use legwork_core::record::DelegationRecord;
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
 
@@ -104,41 +103,13 @@ async fn claim_unowned(
     let mut claims = Vec::new();
     for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
         let whole = unit.task_indexes.iter().all(|task| wanted.contains(task));
-        if whole && make_ready(store, &unit.id, delivery, owner).await? {
+        let taker = owner.taker(store);
+        if whole && taker.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
             let claimant = owner.record.claimant();
             claims.extend(store.claim(&unit.id, owner.new_claim(), &claimant, owner.now()).await?);
         }
     }
     Ok(claims)
-}
-
-/// Whether the unit can be claimed, after what stood in the way and is gone was taken away.
-async fn make_ready(
-    store: &SqliteStore,
-    unit: &UnitId,
-    delivery: &DeliveryRecord,
-    owner: &Owner,
-) -> Result<bool, CliError> {
-    match &delivery.state {
-        DeliveryState::Ready { .. } => Ok(true),
-        DeliveryState::Parked(_) => Ok(store.unpark(unit, owner.now()).await?),
-        DeliveryState::Claimed { claim, .. } => {
-            let claimant = delivery.ledger.last().and_then(|line| line.claimant.as_deref());
-            let taker = OwnerRecord::id_of_claimant(claimant.unwrap_or_default());
-            let taker = store.owner(&taker).await?;
-            if taker.is_none_or(|taker| owner.lives_elsewhere(&taker)) {
-                return Ok(false);
-            }
-            let reason = "the process that took the results died before it had written them out";
-            match store.release(vec![claim.clone()], owner.now(), reason).await {
-                Ok(()) => Ok(true),
-                // The taker had written them out before it ended, or somebody else was faster.
-                Err(StoreError::Conflict(_)) => Ok(false),
-                Err(error) => Err(error.into()),
-            }
-        }
-        DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => Ok(false),
-    }
 }
 
 fn print(invocation: &Invocation, outcomes: &Outcomes<'_>) -> Result<Exit, CliError> {

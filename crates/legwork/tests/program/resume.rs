@@ -240,3 +240,94 @@ fn inv_01_a_copy_goes_on_by_itself_and_gets_nothing_of_the_other() {
     assert_eq!(waiting, json!(1), "it waits for the one that asked");
     until("nothing of it is open any more", || home.ps().is_empty().then_some(()));
 }
+
+/// Answers what comes after the results, without repeating them.
+fn heard_results(talk: &Conversation) -> Reply {
+    if talk.last_text().starts_with('{') {
+        say("thank you")
+    } else {
+        say(format!("I heard: {}", talk.last_text()))
+    }
+}
+
+/// How often each unit of the only session was delivered, in the order in which they were made.
+fn deliveries(home: &Home) -> Vec<usize> {
+    let mut units: Vec<Value> =
+        home.list().into_iter().map(|known| known["units"][0]["unit_id"].clone()).collect();
+    units.reverse();
+    let ledger = |unit: &Value| {
+        let shown = home.legwork(&["show", unit.as_str().expect("an id"), "--json"]).run().json();
+        shown["ledger"].as_array().expect("a ledger").clone()
+    };
+    let count = |unit: &Value| ledger(unit).iter().filter(|line| line["state"] == "delivered").count();
+    units.iter().map(count).collect()
+}
+
+/// Kills the program, finishes the conversation by a second prompt, and sees that each result was told once.
+#[track_caller]
+fn assert_told_once(server: &ScriptedServer, home: &Home, running: Running, answers: &[&str]) {
+    running.kill();
+    server.gate("held").open();
+    let ended = home.legwork(&["run", "and what now?", "--last"]).run();
+    assert_eq!(ended.stdout.as_str(), "I heard: and what now?\n", "{ended}");
+    let turns = ended.stderr.matches("◂ ").count();
+    assert_eq!(turns, 1, "the one that was cut off; nothing comes in that was told already: {ended}");
+    let log = server.log();
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    let last = log.entries().last().expect("a request").body["messages"].to_string();
+    for answer in answers {
+        assert_eq!(last.matches(answer).count(), 1, "{answer}: {last}");
+    }
+    assert!(deliveries(home).iter().all(|times| *times == 1), "{:?}", deliveries(home));
+}
+
+/// Proves DUR-11, DUR-12, RECOV-9.
+#[test]
+fn inv_06_a_joined_result_whose_claim_died_with_the_process_is_told_once() {
+    let scripts = Scripts::default()
+        .agent("quick piece", Script::new().step(say("the quick answer")))
+        .agent("slow piece", Script::new().step(gate("held").say("the slow answer")))
+        .agent(
+            "the prompt",
+            Script::from_fn(|talk: &Conversation| match talk.step() {
+                0 => calls(["quick", "slow"].map(|name| {
+                    Call::new("delegate_task", json!({"goal": format!("this is the {name} piece of work")}))
+                })),
+                _ => heard_results(talk),
+            }),
+        )
+        .alternation(Alternation::Strict);
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "this is the prompt"]).start();
+    server.gate("held").wait_reached();
+    until("the first result to be claimed", || {
+        let states: Vec<Value> =
+            home.list().iter().map(|known| known["units"][0]["delivery"].clone()).collect();
+        states.contains(&json!("claimed")).then_some(())
+    });
+    assert_told_once(&server, &home, running, &["the quick answer"]);
+}
+
+#[test]
+fn inv_06_results_of_a_group_that_was_stored_are_told_once_when_a_later_group_is_cut_off() {
+    let scripts = Scripts::default()
+        .agent("quick piece", Script::new().step(say("the quick answer")))
+        .agent(
+            "the prompt",
+            Script::from_fn(|talk: &Conversation| match talk.step() {
+                0 => calls([
+                    Call::new("delegate_task", json!({"goal": "this is the quick piece of work"})),
+                    Call::new("terminal", json!({"command": "sleep 997"})),
+                ]),
+                _ => heard_results(talk),
+            }),
+        )
+        .alternation(Alternation::Strict);
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "this is the prompt"]).start();
+    home.wait_for_processes("sleep 997", 1);
+    assert_told_once(&server, &home, running, &["the quick answer"]);
+    home.assert_nothing_runs();
+}

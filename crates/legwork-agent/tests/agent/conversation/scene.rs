@@ -86,6 +86,7 @@ impl Machine {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             worker: Arc::new(self.worker(&door)),
             transcripts: Arc::new(NoTranscripts),
+            processes: Arc::clone(&self.processes) as Arc<dyn Processes>,
             clock,
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
             owner: owner.clone(),

@@ -33,6 +33,7 @@ impl Process {
             store: weather.store.clone(),
             worker: Arc::new(Workers(weather.clone())),
             transcripts: Arc::new(Unwritten),
+            processes: Arc::new(Successor(n)),
             clock,
             bits: Arc::new(move || bits.chance(|chance| chance.bits())),
             owner: owner.clone(),

@@ -1,0 +1,113 @@
+//! Taking settled results, and the one rule by which they are taken back from whoever took them before: from a process
+//! that is proved dead, and from nobody else (invariants 6 and 30).
+//!
+//! It stores no turn: whoever takes a claim here acknowledges it in the commit that carries the results.
+
+use crate::delivery::DeliveryState;
+use crate::ids::{ClaimId, OwnerId, UnitId};
+use crate::ports::{Facts, Liveness, Processes, StoreError};
+use crate::record::{DelegationRecord, OwnerRecord};
+use crate::time::Timestamp;
+
+/// What the ledger says of a claim whose taker died.
+const TAKER_DIED: &str = "the process that took the results died before they had arrived";
+
+/// Somebody who takes results.
+#[derive(Clone, Copy)]
+pub struct Taker<'a> {
+    /// Where the results are.
+    pub facts: &'a dyn Facts,
+    /// Tells who lives.
+    pub processes: &'a dyn Processes,
+    /// The process that takes them.
+    pub owner: &'a OwnerId,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// In whose hands claimed results are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hand {
+    /// Of this process.
+    Mine,
+    /// Of a process that is proved dead.
+    Dead,
+    /// Of a process that lives, or of which it cannot be told.
+    Others,
+}
+
+impl Taker<'_> {
+    /// In whose hands results are that were claimed under the signature `claimant`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn hand(&self, claimant: Option<&str>) -> Result<Hand, StoreError> {
+        let taker = OwnerRecord::id_of_claimant(claimant.unwrap_or_default());
+        if taker == *self.owner {
+            return Ok(Hand::Mine);
+        }
+        let taker = self.facts.owner(&taker).await?;
+        let is_dead = |taker: &OwnerRecord| self.processes.liveness(&taker.process) == Liveness::Dead;
+        Ok(if taker.as_ref().is_some_and(is_dead) { Hand::Dead } else { Hand::Others })
+    }
+
+    /// Ends a claim whose taker is proved dead. `false` when it is not, or somebody else was faster.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the claim stands then.
+    pub async fn free(&self, claim: &ClaimId, claimant: Option<&str>) -> Result<bool, StoreError> {
+        match self.hand(claimant).await? {
+            Hand::Dead => {}
+            Hand::Mine | Hand::Others => return Ok(false),
+        }
+        match self.facts.release(vec![claim.clone()], self.at, TAKER_DIED).await {
+            Ok(()) => Ok(true),
+            // The taker had delivered them before it died, or somebody else was faster.
+            Err(StoreError::Conflict(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the unit can be claimed, after what stood in the way and is nobody's any more was taken away.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn make_ready(
+        &self,
+        unit: &UnitId,
+        state: &DeliveryState,
+        claimant: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        match state {
+            DeliveryState::Ready { .. } => Ok(true),
+            DeliveryState::Parked(_) => self.facts.unpark(unit, self.at).await,
+            DeliveryState::Claimed { claim, .. } => self.free(claim, claimant).await,
+            DeliveryState::Held | DeliveryState::Delivered | DeliveryState::Dismissed => Ok(false),
+        }
+    }
+
+    /// The claims of everything in `record` that is carried to its end by the caller, who alone carries results of it in
+    /// this process: what this process has claimed already is taken up again, and what a dead one had claimed is claimed
+    /// anew under `signature`.
+    ///
+    /// # Errors
+    /// [`StoreError`]; claims that were made all the same stay with this process and come free with it.
+    pub async fn take_all(
+        &self,
+        record: &DelegationRecord,
+        signature: &str,
+        mut new_claim: impl FnMut() -> ClaimId,
+    ) -> Result<Vec<ClaimId>, StoreError> {
+        let mut claims = Vec::new();
+        for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
+            if let DeliveryState::Claimed { claim, .. } = &delivery.state
+                && self.hand(delivery.claimant()).await? == Hand::Mine
+            {
+                claims.push(claim.clone());
+            } else if self.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
+                claims.extend(self.facts.claim(&unit.id, new_claim(), signature, self.at).await?);
+            }
+        }
+        Ok(claims)
+    }
+}

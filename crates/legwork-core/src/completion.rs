@@ -1,6 +1,10 @@
 //! The results of settled children as the outside reads them: one [`Entry`] for each task, one [`BatchResult`] for each
 //! joined call. Every field is computed from typed facts, never from a child's prose (invariant 19).
 
+mod cut;
+
+pub use cut::{Aside, StallKeys, TimeoutKeys};
+
 use crate::fact::Accepted;
 use crate::ids::DelegationId;
 use crate::outcome::{FailureKind, Outcome, StopReason, WireStatus};
@@ -44,6 +48,9 @@ pub struct Entry {
     /// The path of its transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_transcript: Option<String>,
+    /// What else applies to it.
+    #[serde(flatten)]
+    pub aside: Aside,
 }
 
 /// The tokens of an entry.
@@ -121,11 +128,13 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
         tool_trace: report.map(|report| report.tool_trace.clone()).unwrap_or_default(),
         cost_usd: rounded(cost.usd(), 6),
         cost_status: cost.status().to_owned(),
-        error: error_text(outcome, report.and_then(|report| report.error.clone())),
+        error: cut::error_of_quiet(outcome, report)
+            .or_else(|| error_text(outcome, report.and_then(|report| report.error.clone()))),
         failure_reason: report
             .and_then(|report| report.failure_reason)
             .map(|reason| reason.as_str().to_owned()),
         live_transcript: transcript.cloned(),
+        aside: Aside::of(outcome, report),
     })
 }
 

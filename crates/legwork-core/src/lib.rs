@@ -7,6 +7,7 @@
 #[cfg(not(unix))]
 compile_error!("legwork runs commands in Unix process groups; Windows is not supported, use WSL there");
 
+pub mod aftermath;
 pub mod batch;
 pub mod budget;
 pub mod child;

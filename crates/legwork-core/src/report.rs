@@ -1,5 +1,6 @@
 //! What a worker hands in at the end of a run: its ending, its answer, and the facts that were counted on the way.
 
+use crate::aftermath::{ChildProcesses, Inactivity, Worktree};
 use crate::outcome::Ending;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
@@ -170,6 +171,21 @@ pub struct Report {
     /// that were stored before this was told have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_doubt: Vec<TraceItem>,
+    /// Why the supervisor ended the run, if it did. This and what follows is missing in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inactivity: Option<Inactivity>,
+    /// The file that tells what was known of a run that the supervisor ended before it had asked its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<String>,
+    /// The worktree that the child worked in, if it had one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
+    /// The child's background processes, as they were at its end.
+    #[serde(default, skip_serializing_if = "ChildProcesses::is_empty")]
+    pub processes: ChildProcesses,
+    /// Files that whoever asked for the child had read and that others wrote while it ran, where no answer says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale_paths: Vec<String>,
 }
 
 impl Report {
@@ -186,6 +202,11 @@ impl Report {
             cost: Cost::Unknown,
             tool_trace: Vec::new(),
             in_doubt: Vec::new(),
+            inactivity: None,
+            diagnostics: None,
+            worktree: None,
+            processes: ChildProcesses::default(),
+            stale_paths: Vec::new(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod vocabulary;
 
 pub use entry::{Delegated, Tracked};
 pub use queue::FairQueue;
+pub use supervision::Warning;
 pub use vocabulary::{Effect, Event, NewIds, ReplyTo};
 
 use crate::options::Options;
@@ -129,6 +130,11 @@ impl Book {
         Some((self.delegations.get(delegation)?, *index))
     }
 
+    /// The limits.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// How many slots are taken; always the number of live runners that hold one (invariant 15).
     pub fn slots_used(&self) -> usize {
         self.slots_used
@@ -142,7 +148,7 @@ impl Book {
     /// When the book must hear a [`Event::Tick`] next, if nothing else happens.
     pub fn next_deadline(&self) -> Option<Moment> {
         let children = self.delegations.values().flat_map(|delegated| &delegated.children);
-        children.filter_map(|child| self.due(child)).map(|(due, _)| due).min()
+        children.filter_map(|child| self.schedule(child).next()).min()
     }
 
     /// Whether no child of this process is unsettled.
@@ -197,13 +203,14 @@ impl Book {
         if let Some(tracked) = self.tracked_mut(child) {
             if pulse.beat != tracked.pulse.beat {
                 tracked.moved = now.mono;
+                tracked.warned = false;
             }
             tracked.pulse = pulse;
         }
         Vec::new()
     }
 
-    fn returned(&mut self, child: &ChildId, report: Box<Report>, now: Now) -> Vec<Effect> {
+    fn returned(&mut self, child: &ChildId, mut report: Box<Report>, now: Now) -> Vec<Effect> {
         self.slots_used -= usize::from(self.leaving.remove(child));
         let Some(state) = self.standing(child) else { return Vec::new() };
         // A process that is ending cuts runs short on its own account: nothing is concluded from that, and the
@@ -213,6 +220,7 @@ impl Book {
             self.let_go(child);
             return Vec::new();
         }
+        report.inactivity = self.tracked(child).and_then(|tracked| tracked.inactivity.clone());
         let event = ChildEvent::Returned(honest_ending(state, report.ending));
         let mut effects = self.record(child, event, Some(report), now).unwrap_or_default();
         effects.extend(self.stop_beneath(child, now));
@@ -314,6 +322,11 @@ impl Book {
     fn standing(&self, child: &ChildId) -> Option<ChildState> {
         let (delegated, index) = self.child(child)?;
         Some(delegated.children[index].state)
+    }
+
+    fn tracked(&self, child: &ChildId) -> Option<&Tracked> {
+        let (delegated, index) = self.child(child)?;
+        delegated.children.get(index)
     }
 
     fn tracked_mut(&mut self, child: &ChildId) -> Option<&mut Tracked> {

@@ -39,6 +39,8 @@ pub struct Patience {
     pub tool: Duration,
     /// From the stop of a stalled child to its abort (`delegation.stall_grace_seconds`).
     pub grace: Duration,
+    /// In any phase in which it does not wait for its model, if such a limit is set (`delegation.child_timeout_seconds`).
+    pub inactivity: Option<Duration>,
 }
 
 /// An option that makes no sense.

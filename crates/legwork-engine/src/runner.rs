@@ -1,17 +1,20 @@
-//! Runs one child: spawns its work, catches its panics, and drops it when it is aborted. Whatever the end, it comes
-//! back as one report.
+//! Runs one child: spawns its work, catches its panics, and drops it when it is aborted. Whatever the end, its worker
+//! tidies up after it, and it comes back as one report.
 
+use crate::options::Patience;
 use crate::salvage::salvage;
 use futures::FutureExt;
 use legwork_core::ids::ChildId;
-use legwork_core::outcome::{Ending, FailureKind, Force};
-use legwork_core::ports::{Assignment, Line, StopNotice, Store, Worker};
-use legwork_core::pulse::Pulse;
+use legwork_core::outcome::{Ending, FailureKind, Force, StopReason};
+use legwork_core::ports::{Assignment, Line, RunEnd, StopNotice, Store, Worker};
+use legwork_core::pulse::{Phase, Pulse};
 use legwork_core::report::Report;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// What the dispatcher keeps of a running child.
 pub(crate) struct Run {
@@ -25,6 +28,7 @@ pub(crate) struct Run {
 pub(crate) struct Runner {
     pub(crate) worker: Arc<dyn Worker>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) patience: Patience,
     pub(crate) assignment: Assignment,
     pub(crate) line: Arc<dyn Line>,
     pub(crate) stop: watch::Receiver<Option<StopNotice>>,
@@ -35,13 +39,8 @@ impl Runner {
     /// The whole run.
     pub(crate) async fn run(mut self) -> (ChildId, Report) {
         let child = self.assignment.child.clone();
-        let work =
-            AssertUnwindSafe(async { self.worker.work(self.assignment, self.line).await }).catch_unwind();
-        let ended = tokio::select! {
-            biased;
-            () = aborted(&mut self.stop) => None,
-            ended = work => Some(ended),
-        };
+        let begun = Instant::now();
+        let ended = self.work().await;
         let pulse = self.pulse.borrow().clone();
         let report = match ended {
             Some(Ok(report)) => report,
@@ -52,7 +51,50 @@ impl Runner {
             }
             None => salvage(self.store.as_ref(), &child, Ending::Interrupted, &pulse).await,
         };
-        (child, report)
+        let stop = *self.stop.borrow();
+        let limit = stop.and_then(|stop| limit(stop.reason, &pulse.phase, &self.patience));
+        let end = RunEnd { report, stop, pulse, ran: begun.elapsed(), limit };
+        (child, self.close(end).await)
+    }
+
+    /// The work itself; `None` when it was aborted. It is gone when this comes back.
+    async fn work(&mut self) -> Option<Result<Report, Box<dyn Any + Send>>> {
+        let (worker, assignment, line) =
+            (Arc::clone(&self.worker), self.assignment.clone(), Arc::clone(&self.line));
+        let work = AssertUnwindSafe(async move { worker.work(assignment, line).await }).catch_unwind();
+        tokio::select! {
+            biased;
+            () = aborted(&mut self.stop) => None,
+            ended = work => Some(ended),
+        }
+    }
+
+    /// Has the worker tidy up. What the run handed in stands, whatever becomes of that.
+    async fn close(self, end: RunEnd) -> Report {
+        let report = end.report.clone();
+        let child = self.assignment.child.clone();
+        let closing = async move { self.worker.close(self.assignment, end, self.line).await };
+        AssertUnwindSafe(closing).catch_unwind().await.unwrap_or_else(|panic| {
+            tracing::error!(%child, reason = words_of(panic.as_ref()), "BUG: the end of a run panicked");
+            report
+        })
+    }
+}
+
+/// The limit that ended a run for want of progress.
+fn limit(reason: StopReason, phase: &Phase, patience: &Patience) -> Option<Duration> {
+    match (reason, phase) {
+        (StopReason::TimedOut, _) => patience.inactivity,
+        (StopReason::Stalled, Phase::Tool(_)) => Some(patience.tool),
+        (StopReason::Stalled, Phase::Starting | Phase::Model | Phase::Children) => Some(patience.idle),
+        (
+            StopReason::Cancelled
+            | StopReason::ParentStopped
+            | StopReason::SessionEnded
+            | StopReason::OwnerLost
+            | StopReason::Shutdown,
+            _,
+        ) => None,
     }
 }
 

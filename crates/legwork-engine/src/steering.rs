@@ -1,6 +1,7 @@
 //! What is said to running children: checked before it is stored, and kept until the child takes it at its next step. The
 //! store alone knows what was read and what was missed.
 
+use crate::book::Warning;
 use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::ports::{Found, Steer, SteerError, Store, StoreError};
 use legwork_core::steering::Fate;
@@ -56,6 +57,18 @@ pub(crate) async fn objection(
         return Err(SteerError::Full { child: child.clone(), waiting, waiting_max: STEERS_WAITING_MAX });
     }
     Ok(())
+}
+
+/// What a child is told before its inactivity limit ends it (RUN-11).
+pub(crate) fn warning(warning: Warning) -> String {
+    let Warning { quiet, limit } = warning;
+    format!(
+        "A word from legwork itself: nothing of yours has moved for {} s, and after {} s without any progress you are \
+         ended (delegation.child_timeout_seconds). Do not begin anything new that takes long: finish, and answer with \
+         what you have.",
+        quiet.as_secs(),
+        limit.as_secs(),
+    )
 }
 
 pub(crate) fn failed(error: StoreError) -> SteerError {

@@ -23,7 +23,12 @@ fn book(children_max: usize) -> Book {
         queue_max: 10,
         depth_max: 3,
         at_capacity: AtCapacity::Queue,
-        patience: Patience { idle: seconds(PATIENCE), tool: seconds(PATIENCE), grace: seconds(GRACE) },
+        patience: Patience {
+            idle: seconds(PATIENCE),
+            tool: seconds(PATIENCE),
+            grace: seconds(GRACE),
+            inactivity: None,
+        },
         stop_grace: seconds(GRACE),
     };
     Book::new(options, OwnerId::from_bits(1))

@@ -29,6 +29,8 @@ mod stopping;
 mod supervision;
 #[path = "engine/switch.rs"]
 mod switch;
+#[path = "engine/timeouts.rs"]
+mod timeouts;
 #[path = "engine/trouble.rs"]
 mod trouble;
 #[path = "engine/troupe.rs"]

@@ -161,6 +161,11 @@ impl StateFolder {
         self.root.join("spill")
     }
 
+    /// What was known of subagents that stood still before they had asked their models.
+    pub fn diagnostics(&self) -> PathBuf {
+        self.root.join("diagnostics")
+    }
+
     /// What was typed in conversations.
     pub fn history(&self) -> PathBuf {
         self.root.join("history")

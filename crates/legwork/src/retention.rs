@@ -19,7 +19,7 @@ pub async fn enforce(store: &dyn Facts, state: &StateFolder, age: Duration) -> R
     let millis = cutoff.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
     store.prune(Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))).await?;
     // Ids are never used again, so what carries an id that the store does not know belongs to nobody.
-    for folder in [state.live(), state.spill()] {
+    for folder in [state.live(), state.spill(), state.diagnostics()] {
         for (id, path) in old_entries(&folder, cutoff) {
             if store.find(&id).await?.is_empty() {
                 remove(&path);
@@ -35,7 +35,7 @@ pub async fn enforce(store: &dyn Facts, state: &StateFolder, age: Duration) -> R
 /// When the store fails. What cannot be removed is logged and left.
 pub async fn forget(store: &dyn Facts, state: &StateFolder, ids: &[String]) -> Result<(), StoreError> {
     let now = SystemTime::now();
-    for folder in [state.live(), state.spill()] {
+    for folder in [state.live(), state.spill(), state.diagnostics()] {
         for (id, path) in old_entries(&folder, now) {
             if ids.contains(&id) && store.find(&id).await?.is_empty() {
                 remove(&path);

@@ -249,10 +249,11 @@ fn parts(
         store,
         models,
         toolbox: tools.toolbox.clone(),
-        background: tools.commands.background.clone(),
+        commands: tools.commands.clone(),
         limits: limits(&settings.delegation),
         depth_max: depth_max(&settings.delegation),
         spill: invocation.paths.state()?.spill(),
+        diagnostics: invocation.paths.state()?.diagnostics(),
     })
 }
 
@@ -294,6 +295,7 @@ fn options(settings: &DelegationSettings) -> Options {
             idle: settings.stall_idle,
             tool: settings.stall_tool,
             grace: settings.stall_grace,
+            inactivity: settings.child_timeout,
         },
         stop_grace: settings.stop_grace,
     }

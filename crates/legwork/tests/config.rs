@@ -127,14 +127,15 @@ fn cfg_order_is_default_user_project_environment_option() {
     assert_eq!(document["model.default"]["origin"]["name"], "--model");
 }
 
+/// Proves RUN-9, CFG-10: the environment fills in for the file.
 #[test]
 fn old_names_of_variables_work_with_our_prefix() {
     let machine = Machine::new()
         .with_variable("LEGWORK_DELEGATION_MAX_CONCURRENT_CHILDREN", "4")
-        .with_variable("LEGWORK_DELEGATION_CHILD_TIMEOUT_SECONDS", "0");
+        .with_variable("LEGWORK_DELEGATION_CHILD_TIMEOUT_SECONDS", "45");
     assert_eq!(machine.shown("delegation.max_concurrent_children").0, 4);
     let (value, origin) = machine.shown("delegation.child_timeout_seconds");
-    assert_eq!((value, origin["kind"].as_str()), (0.into(), Some("environment")));
+    assert_eq!((value, origin["kind"].as_str()), (45.into(), Some("environment")));
 }
 
 #[test]
@@ -202,6 +203,7 @@ fn a_wrong_type_says_what_to_send() {
     }
 }
 
+/// Proves CFG-10, RUN-9: the floor of the inactivity limit.
 #[test]
 fn values_out_of_bounds_say_the_bounds() {
     let cases = [

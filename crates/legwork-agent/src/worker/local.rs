@@ -2,15 +2,16 @@
 //!
 //! It holds what all children share. It does not know the engine, and keeps nothing of a child after its report.
 
+use super::closing;
 use super::setting_up::{self, Ready};
 use super::shared_prompt::SharedPrompt;
 use super::shared_tools::SharedTools;
 use super::source::ModelSource;
 use super::sweeper::Sweeper;
-use crate::tools::{BackgroundProcesses, Toolbox};
+use crate::tools::{Commands, Toolbox};
 use crate::turn::{self, TurnLimits};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{Assignment, Facts, Line, Pending, Steps, Worker};
+use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
 use std::path::PathBuf;
@@ -26,8 +27,8 @@ pub struct WorkerParts {
     pub models: Arc<dyn ModelSource>,
     /// All tools; each child sees those that its rights allow.
     pub toolbox: Arc<Toolbox>,
-    /// The processes that children have running in the background; a child's end with it.
-    pub background: Arc<BackgroundProcesses>,
+    /// How commands are run, and those that children have running in the background; a child's end with it.
+    pub commands: Commands,
     /// The limits of every run.
     pub limits: TurnLimits,
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
@@ -35,6 +36,8 @@ pub struct WorkerParts {
     pub depth_max: u32,
     /// The folder for outputs that are too long.
     pub spill: PathBuf,
+    /// The folder for what is known of children that stood still before they had asked their models.
+    pub diagnostics: PathBuf,
 }
 
 /// Runs children with legwork's own agent loop.
@@ -67,11 +70,16 @@ impl Worker for LocalWorker {
             }
         })
     }
+
+    fn close(&self, assignment: Assignment, end: RunEnd, _line: Arc<dyn Line>) -> Pending<'static, Report> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { closing::close(&shared, assignment, end).await })
+    }
 }
 
 async fn carry_out(shared: &Shared, ready: Ready) -> Report {
     let Ready { agent, mut journal, mut context, start } = ready;
-    let sweeper = Sweeper::new(agent.site.actor.clone(), Arc::clone(&shared.parts.background));
+    let sweeper = Sweeper::new(agent.site.actor.clone(), Arc::clone(&shared.parts.commands.background));
     let report = turn::run(&agent, &mut journal, &mut context, start).await;
     sweeper.sweep(&*agent.site.line).await;
     report

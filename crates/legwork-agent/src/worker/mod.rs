@@ -1,5 +1,7 @@
 //! The worker: carries out the assignments of the engine's runner, each with an agent of its own.
 
+mod closing;
+mod diagnostics;
 mod local;
 mod parking;
 mod setting_up;

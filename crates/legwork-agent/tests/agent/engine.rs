@@ -8,7 +8,7 @@ use legwork_agent::process::Shells;
 use legwork_agent::session::{
     RunOutcome, RunSetup, SessionLine, SessionSetup, SessionStop, Which, run_prompt,
 };
-use legwork_agent::tools::{BackgroundProcesses, Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
+use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Reach, Route, Setting};
@@ -204,17 +204,18 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTo
         facts: Arc::clone(store) as Arc<dyn Facts>,
         models: Arc::new(move |_: &Route| Ok(Arc::clone(&model) as Arc<dyn Model>)),
         toolbox: toolbox(door),
-        background: no_commands(store),
+        commands: no_commands(store),
         limits: TurnLimits::default(),
         depth_max: DEPTH_MAX,
         spill: "/nowhere".into(),
+        diagnostics: "/nowhere".into(),
     })
 }
 
 /// These agents run no commands.
-pub fn no_commands(store: &Arc<MemoryStore>) -> Arc<BackgroundProcesses> {
+pub fn no_commands(store: &Arc<MemoryStore>) -> Commands {
     let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
-    Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>).background
+    Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>)
 }
 
 fn setting() -> Setting {
@@ -233,7 +234,7 @@ fn options() -> Options {
         queue_max: 100,
         depth_max: DEPTH_MAX,
         at_capacity: AtCapacity::Queue,
-        patience: Patience { idle: patience, tool: patience, grace: patience },
+        patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
     }
 }

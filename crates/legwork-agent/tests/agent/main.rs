@@ -18,4 +18,5 @@ mod turn_steers;
 mod turn_stops;
 mod turn_tools;
 mod worker;
+mod worker_close;
 mod worker_resume;

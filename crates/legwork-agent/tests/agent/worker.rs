@@ -18,23 +18,23 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-struct Shop {
-    folder: TempDir,
+pub struct Shop {
+    pub folder: TempDir,
     model: Arc<FakeModel>,
     steps: Arc<FakeSteps>,
-    line: Arc<FakeLine>,
+    pub line: Arc<FakeLine>,
     rights: Rights,
     depth_max: u32,
 }
 
 impl Shop {
-    fn new(model: Arc<FakeModel>) -> Self {
+    pub fn new(model: Arc<FakeModel>) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let rights = rights(&["look", "delegate_task"]);
         Shop { folder, model, steps: FakeSteps::new(), line: FakeLine::new(), rights, depth_max: 1 }
     }
 
-    fn assignment(&self, index: usize, context: Option<&str>) -> Assignment {
+    pub fn assignment(&self, index: usize, context: Option<&str>) -> Assignment {
         Assignment {
             child: ChildId::from_bits(index, 7),
             delegation: DelegationId::from_bits(1),
@@ -57,7 +57,7 @@ impl Shop {
         }
     }
 
-    fn worker(&self) -> LocalWorker {
+    pub fn worker(&self) -> LocalWorker {
         let model = Arc::clone(&self.model);
         let models = move |route: &Route| match route.model.as_str() {
             "fake/model" => Ok(Arc::clone(&model) as Arc<dyn Model>),
@@ -71,14 +71,15 @@ impl Shop {
             facts: Arc::new(MemoryStore::new()),
             models: Arc::new(models),
             toolbox: Arc::new(Toolbox::new(vec![FakeTool::look("look", "seen"), delegate])),
-            background: Commands::new(shells, Arc::new(MemoryStore::new())).background,
+            commands: Commands::new(shells, Arc::new(MemoryStore::new())),
             limits: TurnLimits::default(),
             depth_max: self.depth_max,
             spill: "/nowhere".into(),
+            diagnostics: self.folder.path().join("diagnostics"),
         })
     }
 
-    async fn work(&self, worker: &LocalWorker, assignment: Assignment) -> Report {
+    pub async fn work(&self, worker: &LocalWorker, assignment: Assignment) -> Report {
         worker.work(assignment, Arc::clone(&self.line) as Arc<dyn Line>).await
     }
 }

@@ -73,10 +73,11 @@ fn worker(store: &Arc<MemoryStore>, server: &ScriptedServer, look: &Arc<FakeTool
         facts: Arc::clone(store) as Arc<dyn Facts>,
         models: Arc::new(move |_: &Route| Ok(Arc::clone(&model))),
         toolbox: Arc::new(Toolbox::new(vec![look.clone()])),
-        background: Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>).background,
+        commands: Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>),
         limits: TurnLimits::default(),
         depth_max: 1,
         spill: "/nowhere".into(),
+        diagnostics: "/nowhere".into(),
     })
 }
 

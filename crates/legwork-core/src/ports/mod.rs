@@ -23,4 +23,4 @@ pub use store::{
     Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
-pub use worker::{Assignment, Line, Steer, StopNotice, Worker};
+pub use worker::{Assignment, Line, RunEnd, Steer, StopNotice, Worker};

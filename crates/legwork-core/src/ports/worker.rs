@@ -4,10 +4,11 @@ use super::Pending;
 use crate::batch::{Setting, Task};
 use crate::ids::{ChildId, DelegationId, RequestId, SessionId};
 use crate::outcome::{Force, StopReason};
-use crate::pulse::LineEvent;
+use crate::pulse::{LineEvent, Pulse};
 use crate::report::Report;
 use crate::step::Fence;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Carries out assignments.
 pub trait Worker: Send + Sync {
@@ -15,6 +16,28 @@ pub trait Worker: Send + Sync {
     ///
     /// Dropping the future ends the run where it is; nothing it started may go on after that.
     fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report>;
+
+    /// Tidies up after a run and completes its report by what is left of it: its worktree, its processes. It is called
+    /// once after each run of [`Worker::work`], however that ended, also when it was dropped, and takes a bounded time. A
+    /// process that dies does not call it, nor one whose runtime ends before.
+    fn close(&self, _assignment: Assignment, end: RunEnd, _line: Arc<dyn Line>) -> Pending<'static, Report> {
+        Box::pin(std::future::ready(end.report))
+    }
+}
+
+/// How a run ended, for the worker that tidies up after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEnd {
+    /// What it handed in, or what its journal says.
+    pub report: Report,
+    /// The stop that it was told, if any.
+    pub stop: Option<StopNotice>,
+    /// What was counted of it.
+    pub pulse: Pulse,
+    /// How long it ran.
+    pub ran: Duration,
+    /// How long it may be without progress in the phase that it was in, where the supervisor ended it for that.
+    pub limit: Option<Duration>,
 }
 
 /// What one child is to do, and with what.

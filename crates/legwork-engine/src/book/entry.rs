@@ -1,5 +1,6 @@
 //! One delegation as the book holds it, and the facts that its changes leave behind.
 
+use legwork_core::aftermath::Inactivity;
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, Epoch, OwnerId};
@@ -42,6 +43,10 @@ pub struct Tracked {
     pub ended: Option<Moment>,
     /// When its patience for a stop ends and it is aborted.
     pub(super) abort_at: Option<Moment>,
+    /// Whether it was told that it has to move, since it last did.
+    pub(super) warned: bool,
+    /// Why the supervisor ended it, if it did.
+    pub(super) inactivity: Option<Inactivity>,
 }
 
 impl Tracked {
@@ -62,6 +67,8 @@ impl Delegated {
             started: None,
             ended: None,
             abort_at: None,
+            warned: false,
+            inactivity: None,
         };
         Delegated {
             children: accepted.children.iter().map(tracked).collect(),
@@ -89,6 +96,7 @@ impl Delegated {
         }
         if matches!(event, ChildEvent::Started | ChildEvent::SlotGranted) {
             child.moved = now.mono;
+            child.warned = false;
         }
         let mut facts = vec![Fact::Moved { child: child.id.clone(), event, report }];
         if child.state.outcome().is_some() {

@@ -1,17 +1,16 @@
 //! How the book ends children: on request, for want of progress, and when the process itself must end. A stop reaches
 //! everything below its aim; force may only rise (invariants 11 and 12).
 
-use super::supervision::{self, Verdict};
+use super::supervision::{self, Schedule, Verdict};
 use super::{Book, Delegated, Effect, Gate, ReplyTo, Tracked};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::ids::{ChildId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::StopNotice;
 use legwork_core::steering::Scope;
-use legwork_core::time::{Moment, Now};
+use legwork_core::time::Now;
 use std::collections::HashSet;
 
-const STALLED: StopNotice = StopNotice { reason: StopReason::Stalled, force: Force::Ask };
 /// The reason counts for nothing here: the child has its cause already.
 const OVERDUE: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Abort };
 
@@ -94,15 +93,15 @@ impl Book {
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
         let children = self.delegations.values().flat_map(|delegated| &delegated.children);
-        let verdicts = children.filter_map(|child| {
-            let (due, verdict) = self.due(child)?;
-            (due <= now.mono).then(|| (child.id.clone(), verdict))
-        });
+        let verdicts =
+            children.filter_map(|child| Some((child.id.clone(), self.schedule(child).by(now.mono)?)));
         let verdicts: Vec<(ChildId, Verdict)> = verdicts.collect();
         let mut effects = Vec::new();
         for (child, verdict) in verdicts {
             effects.extend(match verdict {
-                Verdict::Stalled => self.stop_tree(&child, STALLED, now),
+                Verdict::Warn => self.warn(&child, now),
+                Verdict::Stalled => self.give_up_on(&child, StopReason::Stalled, now),
+                Verdict::TimedOut => self.give_up_on(&child, StopReason::TimedOut, now),
                 Verdict::GraceOver if self.gate == Gate::Released => self.cut(&child),
                 Verdict::GraceOver => self.stop_tree(&child, OVERDUE, now),
             });
@@ -110,10 +109,31 @@ impl Book {
         effects
     }
 
-    /// What the passing of time does to a child next, and when. A process that is ending calls nobody stalled.
-    pub(super) fn due(&self, child: &Tracked) -> Option<(Moment, Verdict)> {
-        let due = supervision::deadline(child, &self.options);
-        due.filter(|(_, verdict)| self.gate != Gate::Released || *verdict == Verdict::GraceOver)
+    /// What the passing of time does to a child next, and when. A process that is ending calls nobody stuck.
+    pub(super) fn schedule(&self, child: &Tracked) -> Schedule {
+        if self.gate == Gate::Released && child.abort_at.is_none() {
+            return Schedule::default();
+        }
+        supervision::schedule(child, &self.options)
+    }
+
+    fn warn(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
+        let warning =
+            self.tracked(child).and_then(|tracked| supervision::warning(tracked, now.mono, &self.options));
+        if let Some(tracked) = self.tracked_mut(child) {
+            tracked.warned = true;
+        }
+        warning.map(|warning| Effect::Warn(child.clone(), warning)).into_iter().collect()
+    }
+
+    /// Ends a child that does not move, and keeps what is known of it for its report.
+    fn give_up_on(&mut self, child: &ChildId, reason: StopReason, now: Now) -> Vec<Effect> {
+        let facts =
+            self.tracked(child).and_then(|child| supervision::facts(child, reason, now.mono, &self.options));
+        if let Some(tracked) = self.tracked_mut(child) {
+            tracked.inactivity = facts;
+        }
+        self.stop_tree(child, StopNotice { reason, force: Force::Ask }, now)
     }
 
     /// Drops a run of a process that is ending; the next owner decides what became of it.

@@ -1,5 +1,6 @@
 //! What can happen to the book, and what it wants done.
 
+use super::supervision::Warning;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::fact::Append;
 use legwork_core::ids::{ChildId, DelegationId};
@@ -84,6 +85,8 @@ pub enum Effect {
     AllSettled(DelegationId),
     /// At once: ask the child to end.
     Ask(ChildId, StopNotice),
+    /// At once: tell the child that it will be ended unless it moves.
+    Warn(ChildId, Warning),
     /// At once: drop the child's run where it is.
     Abort(ChildId),
     /// At once: tell the caller which children were told to end.
@@ -102,6 +105,7 @@ impl Effect {
             Effect::Record(_)
             | Effect::Refuse(..)
             | Effect::Ask(..)
+            | Effect::Warn(..)
             | Effect::Abort(_)
             | Effect::Stopped(..) => false,
         }

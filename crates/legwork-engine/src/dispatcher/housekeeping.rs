@@ -65,6 +65,8 @@ pub(super) struct Chores {
     cursor: u64,
     /// Requests that were carried out and are not marked so yet.
     carried_out: Vec<RequestId>,
+    /// Requests of this process itself that are not stored yet.
+    wanted: Vec<Request>,
     /// The beat of each child's pulse as it was stored last.
     stored: HashMap<ChildId, u64>,
     under_way: Option<Round>,
@@ -92,6 +94,7 @@ impl Chores {
             pulses_due: Instant::now() + PULSES,
             cursor: asked_before,
             carried_out: Vec::new(),
+            wanted: Vec::new(),
             stored: HashMap::new(),
             under_way: None,
             again: false,
@@ -125,6 +128,12 @@ impl Chores {
         self.carried_out.push(request);
     }
 
+    /// Stores a request with the next round, which begins at once, and reads it back as any other.
+    pub(super) fn ask(&mut self, request: Request) {
+        self.wanted.push(request);
+        self.look_now();
+    }
+
     /// Whether the next round stores pulses.
     pub(super) fn want_pulses(&self) -> bool {
         Instant::now() >= self.pulses_due.max(self.writes_due)
@@ -139,6 +148,7 @@ impl Chores {
         }
         let writes = Instant::now() >= self.writes_due;
         let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
+        let wanted = if writes { std::mem::take(&mut self.wanted) } else { Vec::new() };
         self.due = Instant::now() + ROUND;
         self.again = false;
         self.turned = false;
@@ -148,6 +158,7 @@ impl Chores {
             let mut written = None;
             let lost = store_pulses(store.as_ref(), &owner, at, moved, &mut written).await;
             let marked = mark(store.as_ref(), &owner, at, carried_out, &mut written).await;
+            ask(store.as_ref(), wanted, &mut written).await;
             // A store that takes no writes may still tell of new stops.
             let news = store.news(after).await.map(|news| {
                 let newest = news.requests.iter().map(|(number, _)| *number).max();
@@ -270,6 +281,13 @@ async fn mark(
         }
     }
     marked
+}
+
+/// Stores requests. One that the store does not take is dropped: it would be out of date when the store is back.
+async fn ask(store: &dyn Store, wanted: Vec<Request>, written: &mut Option<Result<(), StoreError>>) {
+    for request in wanted {
+        note(written, store.ask(request).await.map(|_| ()));
+    }
 }
 
 /// The first failure counts.

@@ -2,16 +2,18 @@
 
 use super::commit::Refused;
 use super::{Dispatcher, SETTLED_KEPT};
-use crate::book::{Effect, Event, NewIds};
+use crate::book::{Effect, Event, NewIds, Warning};
 use crate::line::EngineLine;
 use crate::runner::{Run, Runner};
+use crate::steering;
 use legwork_core::batch::{NewBatch, Reach};
 use legwork_core::child::ChildState;
-use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ids::{ChildId, DelegationId, RequestId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
 use legwork_core::ports::{Assignment, DispatchError, Heading, LiveEvent, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
+use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,6 +47,7 @@ impl Dispatcher {
             Effect::Settled(child, outcome) => self.child_settled(&child, outcome),
             Effect::AllSettled(delegation) => self.all_settled(delegation),
             Effect::Ask(child, notice) => self.press(&child, notice),
+            Effect::Warn(child, warning) => self.warn(&child, warning),
             Effect::Abort(child) => self.press(&child, ABORT),
             Effect::Stopped(reply, children) => {
                 if let Some(caller) = self.waiting.stops.remove(&reply) {
@@ -95,6 +98,7 @@ impl Dispatcher {
         let runner = Runner {
             worker: self.wiring.worker.clone(),
             store: self.wiring.store.clone(),
+            patience: self.book.options().patience.clone(),
             assignment,
             line: Arc::new(line),
             stop: stopped,
@@ -137,6 +141,14 @@ impl Dispatcher {
             setting: accepted.setting_of(task_index),
         };
         Some((assignment, pressed))
+    }
+
+    /// The warning is a message as any other: it is stored, and the child reads it at its next step.
+    fn warn(&mut self, child: &ChildId, warning: Warning) {
+        let id = RequestId::from_bits((self.wiring.bits)());
+        let wish = Wish::Steer { text: steering::warning(warning) };
+        let at = self.wiring.clock.now().wall;
+        self.chores.ask(Request { id, at, scope: Scope::Child(child.clone()), wish });
     }
 
     /// Presses a stop on a running child. The force may only rise, and the first reason stays.
@@ -228,6 +240,7 @@ fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<Child
         | Effect::GrantSlot(child)
         | Effect::Settled(child, _)
         | Effect::Ask(child, _)
+        | Effect::Warn(child, _)
         | Effect::Abort(child) => children.contains(child),
         Effect::Record(append) => append.delegation == *delegation,
         Effect::Refuse(..) | Effect::Stopped(..) => false,

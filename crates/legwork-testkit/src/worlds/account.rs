@@ -60,6 +60,8 @@ pub(super) struct Kid {
     pub(super) slot: bool,
     pub(super) pulse: Pulse,
     pub(super) moved: Moment,
+    /// Whether it was warned since then.
+    pub(super) warned: bool,
     /// When its grace ends, if it was asked to end.
     pub(super) abort_at: Option<Moment>,
     /// The reason of the first stop.
@@ -197,6 +199,24 @@ impl Account {
         }
     }
 
+    /// When a running child is ended for want of progress, and why.
+    pub(super) fn gives_up(&self, kid: &Kid) -> (Moment, StopReason) {
+        let stall = (kid.moved.after(self.patience(kid)), StopReason::Stalled);
+        let timeout = self.inactivity(kid).map(|limit| (kid.moved.after(limit), StopReason::TimedOut));
+        timeout.filter(|timeout| timeout.0 <= stall.0).unwrap_or(stall)
+    }
+
+    /// When a running child is warned, if it is.
+    pub(super) fn warns(&self, kid: &Kid) -> Option<Moment> {
+        let limit = self.inactivity(kid).filter(|_| !kid.warned)?;
+        Some(kid.moved.after(limit.mul_f64(0.8)))
+    }
+
+    /// The inactivity limit does not hold while the model is asked.
+    fn inactivity(&self, kid: &Kid) -> Option<Duration> {
+        self.options.patience.inactivity.filter(|_| kid.pulse.phase != Phase::Model)
+    }
+
     pub(super) fn grace(&self, reason: StopReason) -> Duration {
         if reason == StopReason::Stalled { self.options.patience.grace } else { self.options.stop_grace }
     }
@@ -218,6 +238,7 @@ impl Kid {
             slot: false,
             pulse: Pulse::default(),
             moved: now,
+            warned: false,
             abort_at: None,
             cause: None,
             told: false,

@@ -11,8 +11,8 @@ use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, Outcome};
 use legwork_core::ports::Refusal;
 use legwork_core::time::Now;
-use legwork_engine::book::{Effect, ReplyTo};
-use std::collections::BTreeMap;
+use legwork_engine::book::{Effect, ReplyTo, Warning};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Audit<'a> {
     account: &'a mut Account,
@@ -23,6 +23,7 @@ pub(super) struct Audit<'a> {
     accepted: Option<DelegationId>,
     /// Children that were asked or aborted, and the hardest that was.
     pressed: BTreeMap<ChildId, Force>,
+    warnings: BTreeSet<ChildId>,
     answered: bool,
     listed: bool,
 }
@@ -36,6 +37,7 @@ impl<'a> Audit<'a> {
             moves: Vec::new(),
             accepted: None,
             pressed: BTreeMap::new(),
+            warnings: BTreeSet::new(),
             answered: false,
             listed: false,
         }
@@ -58,10 +60,15 @@ impl<'a> Audit<'a> {
                 Effect::Settled(child, outcome) => self.told(child, *outcome)?,
                 Effect::AllSettled(delegation) => self.all_told(delegation)?,
                 Effect::Ask(child, notice) => self.press(child, notice.force),
+                Effect::Warn(child, warning) => self.warned(child, *warning)?,
                 Effect::Abort(child) => self.press(child, Force::Abort),
                 Effect::Stopped(reply, children) => self.list(*reply, children)?,
             }
         }
+        let (expected, warned) = (&self.expected.warnings, &self.warnings);
+        Broken::unless(expected == warned, Law::Time, || {
+            format!("warned {warned:?}, expected {expected:?}")
+        })?;
         self.nothing_is_missing()
     }
 
@@ -117,6 +124,17 @@ impl<'a> Audit<'a> {
     fn press(&mut self, child: &ChildId, force: Force) {
         let pressed = self.pressed.entry(child.clone()).or_insert(force);
         *pressed = (*pressed).max(force);
+    }
+
+    fn warned(&mut self, child: &ChildId, warning: Warning) -> Result<(), Broken> {
+        let due = self.expected.warnings.contains(child) && self.warnings.insert(child.clone());
+        let limit = self.account.options.patience.inactivity;
+        Broken::unless(due && limit == Some(warning.limit), Law::Time, || {
+            format!("{child} is warned: {warning:?}")
+        })?;
+        let kid = self.account.kid_mut(child).ok_or_else(|| unknown(child))?;
+        kid.warned = true;
+        Ok(())
     }
 
     fn answer(&mut self, reply: ReplyTo, refusal: Option<&Refusal>) -> Result<(), Broken> {

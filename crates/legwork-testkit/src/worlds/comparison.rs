@@ -68,8 +68,10 @@ impl Account {
     fn next_deadline(&self) -> Option<Moment> {
         let kids = self.present().flat_map(|kept| &kept.children).filter(|kid| kid.is_open());
         let due = kids.filter_map(|kid| {
-            let stalls = kid.is_running() && self.gate != Gate::Released;
-            kid.abort_at.or_else(|| stalls.then(|| kid.moved.after(self.patience(kid))))
+            let watched = kid.is_running() && self.gate != Gate::Released;
+            let ends =
+                || watched.then(|| self.gives_up(kid).0.min(self.warns(kid).unwrap_or(Moment(u64::MAX))));
+            kid.abort_at.or_else(ends)
         });
         due.min()
     }

@@ -20,6 +20,8 @@ pub(super) struct Expectation {
     pub(super) cuts: BTreeSet<ChildId>,
     /// Children that must be asked to end without a fact.
     pub(super) asks: BTreeSet<ChildId>,
+    /// Children that must be told that they have to move.
+    pub(super) warnings: BTreeSet<ChildId>,
     /// The child that must settle by its own end, and how.
     pub(super) ends: Option<(ChildId, Outcome)>,
     /// The call that must be answered.
@@ -106,15 +108,18 @@ impl Expectation {
     fn tick(&mut self, account: &Account, now: Moment) {
         let released = account.gate == Gate::Released;
         for kid in account.present().flat_map(|kept| &kept.children).filter(|kid| kid.is_open()) {
-            let stalls_at = kid.moved.after(account.patience(kid));
+            let (ends_at, reason) = account.gives_up(kid);
             if kid.abort_at.is_some_and(|due| due <= now) {
                 if released {
                     self.cuts.insert(kid.row.id.clone());
                 } else {
                     self.due_tree(&kid.row.id, StopReason::Cancelled, Force::Abort, account);
                 }
-            } else if kid.abort_at.is_none() && kid.is_running() && !released && stalls_at <= now {
-                self.due_tree(&kid.row.id, StopReason::Stalled, Force::Ask, account);
+            } else if kid.abort_at.is_some() || !kid.is_running() || released {
+            } else if ends_at <= now {
+                self.due_tree(&kid.row.id, reason, Force::Ask, account);
+            } else if account.warns(kid).is_some_and(|due| due <= now) {
+                self.warnings.insert(kid.row.id.clone());
             }
         }
     }

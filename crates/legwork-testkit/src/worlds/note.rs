@@ -44,6 +44,7 @@ impl Account {
         if let Some(kid) = self.kid_mut(child) {
             if kid.pulse.beat != pulse.beat {
                 kid.moved = now;
+                kid.warned = false;
             }
             kid.pulse = pulse.clone();
         }

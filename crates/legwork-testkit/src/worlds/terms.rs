@@ -115,6 +115,7 @@ fn options(chance: &mut Chance) -> Options {
             idle: seconds(chance, 20),
             tool: seconds(chance, 60),
             grace: seconds(chance, 10),
+            inactivity: if chance.once_in(3) { Some(seconds(chance, 30)) } else { None },
         },
         stop_grace: Duration::from_millis(chance.between(0, 3000) as u64),
     }

@@ -37,6 +37,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Settled(child, outcome) => format!("Settled {child} {outcome:?}"),
         Effect::AllSettled(delegation) => format!("AllSettled {delegation}"),
         Effect::Ask(child, notice) => format!("Ask {child} {:?}", notice.reason),
+        Effect::Warn(child, _) => format!("Warn {child}"),
         Effect::Abort(child) => format!("Abort {child}"),
         Effect::Stopped(reply, children) => {
             let children: Vec<&str> = children.iter().map(|child| child.as_str()).collect();

@@ -24,7 +24,6 @@ const NOT_BUILT: &[(&str, Refused)] = &[
     ("delegation.worktree_isolation", Refused::AllButDefault),
     ("delegation.routes", Refused::AllButDefault),
     ("delegation.fallback_providers", Refused::AllButDefault),
-    ("delegation.child_timeout_seconds", Refused::AllButDefault),
     ("delegation.lease_seconds", Refused::AllButDefault),
     ("delegation.command", Refused::AllButDefault),
     ("delegation.args", Refused::AllButDefault),

@@ -221,7 +221,7 @@ pub static KEYS: &[Key] = &[
             unit: Unit::Seconds,
             bounds: Bounds { min: 30, max: YEAR, zero: Some("off") },
         },
-        "How long a child may run in all.",
+        "How long a child may show no progress at all while it does not wait for its model; however long it runs in all.",
     )
     .project(Right::Lower),
     key(

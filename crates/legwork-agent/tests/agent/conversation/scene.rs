@@ -109,10 +109,11 @@ impl Machine {
             store: Arc::clone(&self.store) as Arc<_>,
             models: Arc::new(move |_: &Route| Ok(Arc::clone(&children) as Arc<dyn Model>)),
             toolbox: Arc::new(Toolbox::new(vec![Arc::clone(door) as Arc<dyn Tool>])),
-            background: no_commands(&self.store),
+            commands: no_commands(&self.store),
             limits: TurnLimits::default(),
             depth_max: 1,
             spill: self.spill.path().to_owned(),
+            diagnostics: "/nowhere".into(),
         })
     }
 
@@ -346,7 +347,7 @@ fn options() -> Options {
         queue_max: 100,
         depth_max: 1,
         at_capacity: AtCapacity::Queue,
-        patience: Patience { idle: patience, tool: patience, grace: patience },
+        patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
     }
 }

@@ -111,6 +111,7 @@ impl Audit<'_> {
         let kid = self.account.kid_mut(child).ok_or_else(|| unknown(child))?;
         kid.slot = true;
         kid.moved = moment;
+        kid.warned = false;
         if event == ChildEvent::Started {
             kid.runner = Runs::Born;
         }

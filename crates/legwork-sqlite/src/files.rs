@@ -4,7 +4,7 @@ use crate::failure;
 use legwork_core::ports::StoreError;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -29,6 +29,34 @@ pub(crate) fn prepare(path: &Path) -> Result<(), StoreError> {
         file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(told)?;
     }
     Ok(())
+}
+
+/// Which file stands at a path: two paths with one identity are one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// That of the file at `path`, links followed.
+    pub(crate) fn of(path: &Path) -> io::Result<Identity> {
+        let found = fs::metadata(path)?;
+        Ok(Identity { device: found.dev(), inode: found.ino() })
+    }
+
+    /// That of the file still stands at `path`. An open file whose name is gone takes every write, and loses it when it is
+    /// closed.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`] when another file stands there, or none.
+    pub(crate) fn check(self, path: &Path) -> Result<(), StoreError> {
+        match Identity::of(path) {
+            Ok(found) if found == self => Ok(()),
+            Ok(_) => Err(StoreError::Gone(format!("{} is another file now", path.display()))),
+            Err(error) => Err(StoreError::Gone(format!("{} ({error})", path.display()))),
+        }
+    }
 }
 
 /// Creates an empty file for a backup, the user's alone; an older one of the same name is replaced.

@@ -381,11 +381,18 @@ pub enum StoreError {
     /// The file is damaged.
     #[error("the state database is damaged: {0}; run `legwork doctor`")]
     Corrupt(String),
+    /// The file is not in its place any more, so that what is stored would be lost with it.
+    #[error(
+        "the state database was removed, moved or replaced while this process works: {0}; nothing is stored any more. Put it back, or start again"
+    )]
+    Gone(String),
     /// The file was written by a newer legwork.
     #[error(
-        "the state database has version {found} and this legwork knows versions up to {known}; update legwork, or set --state-dir to another folder"
+        "the state database {location} has version {found} and this legwork knows versions up to {known}; update legwork, or set --state-dir to another folder"
     )]
     Newer {
+        /// Where it is.
+        location: String,
         /// The file's version.
         found: u32,
         /// The newest version that is known here.

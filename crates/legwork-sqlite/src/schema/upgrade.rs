@@ -27,7 +27,8 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
         return Err(Failure::corrupt("the file is a database of another program"));
     }
     if found > VERSION {
-        return Err(StoreError::Newer { found, known: VERSION }.into());
+        let location = connection.path().unwrap_or_default().to_owned();
+        return Err(StoreError::Newer { location, found, known: VERSION }.into());
     }
     Ok(())
 }

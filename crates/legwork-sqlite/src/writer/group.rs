@@ -74,7 +74,8 @@ fn commit_alone(connection: &Connection, command: &mut dyn Command) -> rusqlite:
     }
 }
 
-fn fail_all(group: &mut Group, error: &StoreError) {
+/// Tells all commands that nothing was stored.
+pub(crate) fn fail_all(group: &mut Group, error: &StoreError) {
     group.drain(..).for_each(|command| command.fail(error.clone()));
 }
 

@@ -3,6 +3,7 @@
 use super::command::{Closure, Command};
 use super::group::{self, Group};
 use crate::failure::{self, Failure};
+use crate::files::Identity;
 use legwork_core::ports::StoreError;
 use rusqlite::Connection;
 use std::path::Path;
@@ -27,10 +28,11 @@ impl Writer {
     /// Starts the thread on a connection that is ready to write.
     pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel(QUEUE_MAX);
+        let identity = Identity::of(path).map_err(|error| failure::of_io(&error, path))?;
         let path = path.to_owned();
         let run = {
             let path = path.clone();
-            move || serve(connection, &path, commands)
+            move || serve(connection, (&path, identity), commands)
         };
         let thread = thread::Builder::new().name("store-writer".to_owned()).spawn(run);
         let thread = thread.map_err(|error| failure::of_io(&error, &path))?;
@@ -62,7 +64,11 @@ impl Drop for Writer {
     }
 }
 
-fn serve(connection: Connection, path: &Path, mut commands: mpsc::Receiver<Box<dyn Command>>) {
+fn serve(
+    connection: Connection,
+    (path, identity): (&Path, Identity),
+    mut commands: mpsc::Receiver<Box<dyn Command>>,
+) {
     let mut group: Group = Vec::with_capacity(GROUP_MAX);
     let mut last = 0;
     while commands.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
@@ -70,7 +76,10 @@ fn serve(connection: Connection, path: &Path, mut commands: mpsc::Receiver<Box<d
             gather(&mut group, &mut commands);
         }
         last = group.len();
-        group::commit_together(&connection, path, &mut group);
+        match identity.check(path) {
+            Ok(()) => group::commit_together(&connection, path, &mut group),
+            Err(gone) => group::fail_all(&mut group, &gone),
+        }
     }
     // Closing the last connection moves the log into the database and removes it.
     connection.flush_prepared_statement_cache();

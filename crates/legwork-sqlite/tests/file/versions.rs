@@ -49,10 +49,11 @@ async fn a_file_of_a_newer_version_is_refused_and_left_alone() {
     drop(newer);
     let before = fs::read(place.path()).expect("ours");
 
+    let newer = StoreError::Newer { location: place.path().display().to_string(), found: 99, known: KNOWN };
     let refused = SqliteStore::open(&place.path(), StoreOptions::default()).map(drop);
-    assert_eq!(refused, Err(StoreError::Newer { found: 99, known: KNOWN }));
+    assert_eq!(refused, Err(newer.clone()));
     let refused = SqliteStore::open_existing(&place.path()).map(drop);
-    assert_eq!(refused, Err(StoreError::Newer { found: 99, known: KNOWN }));
+    assert_eq!(refused, Err(newer));
     assert_eq!(fs::read(place.path()).expect("ours"), before);
 }
 

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use legwork_agent::models::{Model, ModelRequest, ReplyPart};
 use legwork_agent::process::SystemProcesses;
 use legwork_agent::worker::ModelSource;
+use legwork_core::ids::DelegationId;
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::{Facts, Filter, Liveness, Processes};
 use legwork_sqlite::SqliteStore;
@@ -166,6 +167,10 @@ async fn store(invocation: &Invocation) -> Vec<Check> {
         )),
         Err(error) => checks.push(Check::failed("pause", &error)),
     }
+    match strange_transcripts(invocation, &store).await {
+        Ok(found) => checks.extend(found),
+        Err(error) => checks.push(Check::failed("transcripts", &error)),
+    }
     match stuck(&store).await {
         Ok(found) => checks.extend(found),
         Err(error) => checks.push(Check::failed("work", &error)),
@@ -189,6 +194,32 @@ async fn health(store: &SqliteStore) -> Check {
         ),
         Err(error) => Check::failed("store", &error.into()),
     }
+}
+
+/// Transcripts of delegations that the database has never heard of: it was emptied, or another one stands in its place.
+async fn strange_transcripts(
+    invocation: &Invocation,
+    store: &SqliteStore,
+) -> Result<Option<Check>, CliError> {
+    let live = invocation.paths.state()?.live();
+    let Ok(folders) = std::fs::read_dir(&live) else { return Ok(None) };
+    let mut strange = 0;
+    for folder in folders.filter_map(Result::ok) {
+        let Ok(name) = folder.file_name().into_string() else { continue };
+        if name.starts_with("deleg_") {
+            strange += usize::from(store.delegation(&DelegationId::from_stored(name)).await?.is_none());
+        }
+    }
+    Ok((strange > 0).then(|| {
+        Check::warning(
+            "transcripts",
+            format!(
+                "{} has transcripts of {strange} delegation(s) that the database does not know",
+                live.display()
+            ),
+            "if the database was emptied or replaced, put the old one back; otherwise remove these folders",
+        )
+    }))
 }
 
 /// Work that nobody does any more.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use serde_json::json;
@@ -63,7 +63,8 @@ fn a_database_of_a_newer_version_is_left_alone() {
     let first = delegate(&home).run();
     let id = first.json()["delegation_id"].as_str().expect("an id").to_owned();
     let known = set_version(&home.database(), 99);
-    refused(&home, &server, &["version 99", "update legwork", "--state-dir"]);
+    let path = home.database().display().to_string();
+    refused(&home, &server, &[&path, "version 99", "update legwork", "--state-dir"]);
     for verb in [&["results", id.as_str()][..], &["show", &id], &["ps"], &["stop", "--all"]] {
         let ended = home.legwork(&[verb, &["--json"]].concat()).run();
         ended.assert_refused(3, "state", &["version 99"]);
@@ -256,6 +257,53 @@ fn k35_sigterm_on_a_full_disk_ends_in_time() {
     home.assert_nothing_runs();
     let stored = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
     assert_eq!(stored.json()["complete"], json!(true), "{stored}");
+}
+
+/// Moves, removes or replaces the state folder while a subagent works, and lets that one finish.
+#[track_caller]
+fn without_its_folder(take_away: impl FnOnce(&Home)) -> (Home, Ended) {
+    let script = Script::new()
+        .step(gate("here").call("terminal", json!({"command": "echo more"})))
+        .step(say("the answer"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "work", "--json"]).start();
+    server.gate("here").wait_reached();
+    take_away(&home);
+    server.gate("here").open();
+    until("the trouble to be told", || running.stderr().contains("removed, moved or replaced").then_some(()));
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    (home, ended)
+}
+
+#[test]
+fn k35_a_state_folder_that_vanishes_is_told_at_the_next_write() {
+    let (home, ended) = without_its_folder(|home| {
+        fs::rename(home.state(), home.project().join("moved away")).expect("it can be moved");
+    });
+    assert_eq!(ended.code, 143, "{ended}");
+    assert!(ended.stderr.contains(&home.database().display().to_string()), "{ended}");
+    home.assert_nothing_runs();
+    fs::remove_dir_all(home.state()).ok();
+    fs::rename(home.project().join("moved away"), home.state()).expect("it can be put back");
+    assert_eq!(home.list().len(), 1, "what was stored before is there");
+}
+
+#[test]
+fn k35_a_database_that_is_replaced_is_told_and_its_transcripts_give_it_away() {
+    let (home, ended) = without_its_folder(|home| {
+        for suffix in ["", "-wal", "-shm"] {
+            fs::remove_file(home.state().join(format!("legwork.db{suffix}"))).ok();
+        }
+        let server = ScriptedServer::start(Scripts::default());
+        let other =
+            home.legwork(&["delegate", "--goal", "other"]).env("LEGWORK_BASE_URL", &server.base_url());
+        assert_eq!(other.run().code, 0);
+    });
+    assert!(ended.stderr.contains("is another file now"), "{ended}");
+    let doctor = home.legwork(&["doctor", "--offline"]).run();
+    assert!(doctor.stdout.contains("transcripts of 1 delegation(s)"), "{doctor}");
 }
 
 #[test]

@@ -202,6 +202,7 @@ impl Conversation {
             | StoreError::Full(_)
             | StoreError::ReadOnly(_)
             | StoreError::Corrupt(_)
+            | StoreError::Gone(_)
             | StoreError::Newer { .. }
             | StoreError::Conflict(_)
             | StoreError::Io(_)

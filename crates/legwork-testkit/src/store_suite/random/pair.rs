@@ -72,6 +72,7 @@ fn kind(error: &StoreError) -> &'static str {
         StoreError::Full(_) => "full",
         StoreError::ReadOnly(_) => "read-only",
         StoreError::Corrupt(_) => "corrupt",
+        StoreError::Gone(_) => "gone",
         StoreError::Newer { .. } => "newer",
         StoreError::Fenced(_) => "fenced",
         StoreError::Conflict(_) => "conflict",

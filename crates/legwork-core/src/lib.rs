@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod ports;
 pub mod pulse;
 pub mod record;
+pub mod relay;
 pub mod report;
 pub mod steering;
 pub mod step;

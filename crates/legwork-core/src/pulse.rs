@@ -29,6 +29,8 @@ pub enum LineEvent {
     },
     /// A tool begins.
     ToolStarted {
+        /// The id of the call, by which its end is known: several may run at once.
+        call: String,
         /// Its name.
         tool: String,
         /// Its arguments on one line.
@@ -38,6 +40,8 @@ pub enum LineEvent {
     ToolMoved,
     /// A tool has ended.
     ToolEnded {
+        /// The id of the call.
+        call: String,
         /// Its name.
         tool: String,
         /// Its result, as the model reads it.

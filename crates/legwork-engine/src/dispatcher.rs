@@ -4,6 +4,7 @@
 //! Facts go to the store in commits that overlap with the stepping of later events: while one commit is under way, stop
 //! requests and aborts are performed at once, and everything that must wait for its record waits in the next one.
 
+mod announce;
 mod commit;
 mod housekeeping;
 mod perform;
@@ -17,6 +18,7 @@ use crate::options::Options;
 use crate::runner::Run;
 use crate::steering::Said;
 use crate::wiring::Wiring;
+use announce::End;
 use commit::{Commits, Done};
 use housekeeping::Chores;
 use legwork_core::batch::{NewBatch, Ticket};
@@ -96,8 +98,8 @@ pub(crate) struct Dispatcher {
     said: HashMap<ChildId, Said>,
     waiting: Waiting,
     settled: VecDeque<DelegationId>,
-    /// What settled children said went wrong, until their settling is durable and announced.
-    errors: HashMap<ChildId, String>,
+    /// What is told of settled children once their settling is durable.
+    ends: HashMap<ChildId, End>,
 }
 
 /// Callers that wait for an answer.
@@ -136,7 +138,7 @@ impl Dispatcher {
             tasks: HashMap::new(),
             waiting: Waiting::default(),
             settled: VecDeque::new(),
-            errors: HashMap::new(),
+            ends: HashMap::new(),
         };
         if paused {
             dispatcher.step(Event::Paused);
@@ -276,12 +278,10 @@ impl Dispatcher {
         }
         // Whoever still waits for a slot was told of the end by other means.
         self.waiting.slots.remove(&child);
-        let error = report.error.clone();
+        let end = End::of(&report);
         self.step(Event::Returned(child.clone(), Box::new(report)));
-        if let Some(error) = error
-            && self.has_settled(&child)
-        {
-            self.errors.insert(child, error);
+        if self.has_settled(&child) {
+            self.ends.insert(child, end);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::steering::Said;
 use crate::wiring::Clock;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Line, LiveEvent, Pending, Steer, StopNotice, Transcripts};
+use legwork_core::ports::{Identity, Line, LiveEvent, Pending, Steer, StopNotice, Transcripts};
 use legwork_core::pulse::{LineEvent, Pulse};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -13,6 +13,8 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 /// One child's line.
 pub(crate) struct EngineLine {
     pub(crate) child: ChildId,
+    /// Who it is, for the watchers.
+    pub(crate) identity: Arc<Identity>,
     pub(crate) clock: Clock,
     pub(crate) transcripts: Arc<dyn Transcripts>,
     /// Written here, read by every watcher; a slow one loses events.
@@ -36,7 +38,7 @@ impl Line for EngineLine {
         self.pulse.send_modify(|pulse| pulse.apply(&event));
         if self.live.receiver_count() > 0 {
             // A send fails only when the last watcher left this moment.
-            self.live.send(LiveEvent::Told { child: self.child.clone(), event }).ok();
+            self.live.send(LiveEvent::Told { child: self.identity.clone(), event }).ok();
         }
     }
 

@@ -35,3 +35,5 @@ mod timeouts;
 mod trouble;
 #[path = "engine/troupe.rs"]
 mod troupe;
+#[path = "engine/watching.rs"]
+mod watching;

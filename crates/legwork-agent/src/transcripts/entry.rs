@@ -41,11 +41,11 @@ impl Entry {
             LineEvent::Retrying { error, pause_ms } => {
                 Entry::Line(Role::Note, Cut::of(&format!("trying again in {}: ", seconds(*pause_ms)), error))
             }
-            LineEvent::ToolStarted { tool, arguments } => {
+            LineEvent::ToolStarted { tool, arguments, .. } => {
                 Entry::Line(Role::Tool, Cut::of(&format!("{tool} "), arguments))
             }
             LineEvent::ToolMoved => return None,
-            LineEvent::ToolEnded { tool, result, is_error, took_ms } => {
+            LineEvent::ToolEnded { tool, result, is_error, took_ms, .. } => {
                 let word = if *is_error { "ERROR" } else { "ok" };
                 Entry::Line(Role::Result, Cut::of(&format!("{tool} {word} {} ", seconds(*took_ms)), result))
             }
@@ -100,6 +100,7 @@ mod tests {
     #[test]
     fn live_05_a_result_says_how_it_went_and_how_long_it_took() {
         let event = LineEvent::ToolEnded {
+            call: "c1".to_owned(),
             tool: "terminal".to_owned(),
             result: "no".to_owned(),
             is_error: true,

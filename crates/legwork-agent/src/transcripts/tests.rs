@@ -51,10 +51,15 @@ fn manifest(folder: &Path) -> Value {
 
 fn tool(transcripts: &FileTranscripts, child: &ChildId, result: &str) {
     let (tool, arguments) = ("read_file".to_owned(), "{\"path\":\"x\"}".to_owned());
-    transcripts.append(child, AT, &LineEvent::ToolStarted { tool: tool.clone(), arguments });
+    let call = "c1".to_owned();
+    transcripts.append(
+        child,
+        AT,
+        &LineEvent::ToolStarted { call: call.clone(), tool: tool.clone(), arguments },
+    );
     transcripts.append(child, AT, &LineEvent::ToolMoved);
     let result = result.to_owned();
-    transcripts.append(child, AT, &LineEvent::ToolEnded { tool, result, is_error: false, took_ms: 40 });
+    transcripts.append(child, AT, &LineEvent::ToolEnded { call, tool, result, is_error: false, took_ms: 40 });
 }
 
 /// Proves LIVE-4, LIVE-5, LIVE-9, LIVE-12.

@@ -204,13 +204,14 @@ impl Prepared {
     pub(super) async fn run(&self, agent: &Agent) -> Done {
         let line = &agent.site.line;
         let arguments = self.arguments_text();
-        let tool = self.call.name.clone();
-        line.tell(LineEvent::ToolStarted { tool: tool.clone(), arguments: arguments.clone() });
+        let (call, tool) = (self.call.id.clone(), self.call.name.clone());
+        let told = (call.clone(), tool.clone(), arguments.clone());
+        line.tell(LineEvent::ToolStarted { call: told.0, tool: told.1, arguments: told.2 });
         let begun = Instant::now();
         let output = bounded(self.output(agent).await, agent.limits.result_bytes_max);
         let ToolOutput { content, is_error, acknowledge } = output;
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        line.tell(LineEvent::ToolEnded { tool, result: content.clone(), is_error, took_ms });
+        line.tell(LineEvent::ToolEnded { call, tool, result: content.clone(), is_error, took_ms });
         let failure = self.failure(&arguments, &content, is_error);
         let result = ToolResult { call_id: self.call.id.clone(), content, is_error };
         let in_doubt = matches!(self.plan, Plan::InDoubt);

@@ -144,8 +144,8 @@ impl Turn<'_> {
 
     fn cut_off(&mut self, call: &ToolCall, effect: Effect, result: &ToolResult) {
         self.tally.cut_off(TraceItem::of(call, result), effect);
-        let (tool, result) = (call.name.clone(), result.content.clone());
-        self.untold.push(LineEvent::ToolEnded { tool, result, is_error: true, took_ms: 0 });
+        let (id, tool, result) = (call.id.clone(), call.name.clone(), result.content.clone());
+        self.untold.push(LineEvent::ToolEnded { call: id, tool, result, is_error: true, took_ms: 0 });
     }
 }
 

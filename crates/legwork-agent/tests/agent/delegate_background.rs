@@ -38,6 +38,7 @@ fn view(number: u32, parent: Option<u32>) -> ChildView {
         parent: parent.map(|parent| ChildId::from_bits(0, parent)),
         child: ChildId::from_bits(0, number),
         task_index: 0,
+        task_count: 1,
         goal: format!("goal {number}"),
         model: "fake/model".to_owned(),
         transcript: Some(format!("/live/{number}.log")),

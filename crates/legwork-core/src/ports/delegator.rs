@@ -1,11 +1,11 @@
 //! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
 
-use super::{Inbox, Pending};
+use super::{Inbox, Pending, Watch};
 use crate::batch::{NewBatch, Ticket};
 use crate::child::ChildState;
 use crate::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId};
-use crate::outcome::{Force, Outcome, StopReason};
-use crate::pulse::{LineEvent, Pulse};
+use crate::outcome::{Force, StopReason};
+use crate::pulse::Pulse;
 use crate::record::DelegationRecord;
 use crate::steering::Scope;
 use std::sync::Arc;
@@ -185,6 +185,8 @@ pub struct ChildView {
     pub child: ChildId,
     /// Its task's position in the call.
     pub task_index: usize,
+    /// How many tasks the call has.
+    pub task_count: usize,
     /// Its goal.
     pub goal: String,
     /// The model it was given.
@@ -199,48 +201,4 @@ pub struct ChildView {
     pub elapsed: Duration,
     /// Since its pulse last moved.
     pub quiet: Duration,
-}
-
-/// Something that a watcher may want to show at once.
-#[derive(Debug, Clone, PartialEq)]
-pub enum LiveEvent {
-    /// A child's run began.
-    Started {
-        /// The delegation.
-        delegation: DelegationId,
-        /// The child.
-        child: ChildId,
-        /// Its task's position in the call.
-        task_index: usize,
-    },
-    /// A child told something.
-    Told {
-        /// The child.
-        child: ChildId,
-        /// What.
-        event: LineEvent,
-    },
-    /// A child has settled, and that is stored.
-    Settled {
-        /// The delegation.
-        delegation: DelegationId,
-        /// The child.
-        child: ChildId,
-        /// Its task's position in the call.
-        task_index: usize,
-        /// How it ended.
-        outcome: Outcome,
-        /// What it says went wrong.
-        error: Option<String>,
-        /// How long it ran.
-        elapsed: Duration,
-    },
-    /// Events were lost because the watcher was too slow.
-    Lagged(u64),
-}
-
-/// A stream of live events.
-pub trait Watch: Send {
-    /// The next event, or `None` when the engine has ended. Dropping the future loses nothing.
-    fn next(&mut self) -> Pending<'_, Option<LiveEvent>>;
 }

@@ -6,16 +6,16 @@
 
 mod delegator;
 mod inbox;
+mod live;
 mod pending;
 mod processes;
 mod store;
 mod transcripts;
 mod worker;
 
-pub use delegator::{
-    ChildView, Delegator, DispatchError, JoinError, Joined, LiveEvent, Refusal, SteerError, Stopped, Watch,
-};
+pub use delegator::{ChildView, Delegator, DispatchError, JoinError, Joined, Refusal, SteerError, Stopped};
 pub use inbox::{Inbox, Offer, Receipt};
+pub use live::{EndFacts, Identity, LiveEvent, Watch};
 pub use pending::Pending;
 pub use processes::{Liveness, Processes};
 pub use store::{

@@ -29,6 +29,7 @@ impl Dispatcher {
         match effect {
             Effect::Record(append) => self.commits.record(append),
             Effect::Accept(reply, ticket) => {
+                self.announce_queued(&ticket);
                 if let Some(caller) = self.waiting.dispatches.remove(&reply) {
                     caller.send(Ok(ticket)).ok();
                 }
@@ -82,11 +83,12 @@ impl Dispatcher {
             return;
         }
         let Some((assignment, pressed)) = self.assignment(child) else { return };
-        let (delegation, task_index) = (assignment.delegation.clone(), assignment.task_index);
+        let Some(identity) = self.identity(child) else { return };
         let (stop, stopped) = watch::channel(pressed);
         let (pulse, heard) = watch::channel(Pulse::default());
         let line = EngineLine {
             child: child.clone(),
+            identity: identity.clone(),
             clock: self.wiring.clock,
             transcripts: self.wiring.transcripts.clone(),
             live: self.live.clone(),
@@ -107,7 +109,7 @@ impl Dispatcher {
         let task = self.runners.spawn(runner.run());
         self.tasks.insert(task.id(), child.clone());
         self.runs.insert(child.clone(), Run { stop, pulse: heard });
-        self.announce(LiveEvent::Started { delegation, child: child.clone(), task_index });
+        self.announce(LiveEvent::Started(identity));
     }
 
     /// A run that never came to be has no end of its own to free its slot.
@@ -170,16 +172,12 @@ impl Dispatcher {
         if delegated.accepted.reach == Reach::Push && delegated.is_unit_settled(task_index) {
             self.routes.ring(&delegated.accepted.lineage.session);
         }
-        let delegation = delegated.accepted.delegation.clone();
         let tracked = &delegated.children[task_index];
         let elapsed = match (tracked.started, tracked.ended) {
             (Some(start), Some(end)) => end.since(start),
             (None, _) | (_, None) => Duration::ZERO,
         };
-        let error = self.errors.remove(child);
-        self.wiring.transcripts.finish(child, self.wiring.clock.now().wall, outcome, error.as_deref());
-        let child = child.clone();
-        self.announce(LiveEvent::Settled { delegation, child, task_index, outcome, error, elapsed });
+        self.announce_end(child, outcome, elapsed);
     }
 
     fn all_settled(&mut self, delegation: DelegationId) {
@@ -224,11 +222,6 @@ impl Dispatcher {
         for caller in self.waiting.joins.remove(delegation).unwrap_or_default() {
             caller.send(answer.clone()).ok();
         }
-    }
-
-    fn announce(&self, event: LiveEvent) {
-        // Nobody has to watch.
-        self.live.send(event).ok();
     }
 }
 

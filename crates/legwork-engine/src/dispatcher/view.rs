@@ -33,6 +33,7 @@ impl Dispatcher {
             parent: accepted.lineage.parent.clone(),
             child: child.id.clone(),
             task_index,
+            task_count: accepted.tasks.len(),
             goal: accepted.tasks[task_index].goal.clone(),
             model: accepted.model_of(task_index).to_owned(),
             transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),

@@ -92,17 +92,19 @@ async fn k39_a_watcher_sees_starts_words_and_ends_in_order() {
     scene.troupe.line("until told").tell(LineEvent::Note("hello".to_owned()));
     scene.troupe.say("told");
     scene.joined(&ticket).await;
-    let child = ticket.children[0].clone();
-    let started =
-        LiveEvent::Started { delegation: ticket.delegation.clone(), child: child.clone(), task_index: 0 };
-    assert_eq!(watch.next().await, Some(started));
-    let told = LiveEvent::Told { child: child.clone(), event: LineEvent::Note("hello".to_owned()) };
+    let child = &ticket.children[0];
+    let Some(LiveEvent::Queued(who)) = watch.next().await else { panic!("it is queued first") };
+    assert_eq!((&who.child, &who.delegation, who.goal.as_str()), (child, &ticket.delegation, "until told"));
+    assert_eq!((who.task_index, who.task_count, who.unit_count, who.depth), (0, 1, 1, 1));
+    assert_eq!((&who.parent, who.model.as_str()), (&None, "scripted/troupe"));
+    assert_eq!(watch.next().await, Some(LiveEvent::Started(who.clone())));
+    let told = LiveEvent::Told { child: who.clone(), event: LineEvent::Note("hello".to_owned()) };
     assert_eq!(watch.next().await, Some(told));
     let settled = watch.next().await;
-    assert!(
-        matches!(&settled, Some(LiveEvent::Settled { child: who, outcome: Outcome::Succeeded, .. }) if *who == child),
-        "{settled:?}"
-    );
+    let Some(LiveEvent::Settled { child, outcome: Outcome::Succeeded, facts, .. }) = settled else {
+        panic!("it settles: {settled:?}")
+    };
+    assert_eq!((child, facts.answer.as_deref()), (who, Some("until told")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,8 +115,8 @@ async fn k39_a_watcher_that_lags_is_told_how_many_it_lost() {
     scene.troupe.until_here("until told").await;
     let line = scene.troupe.line("until told");
     (0..5000).for_each(|_| line.tell(LineEvent::ToolMoved));
-    // The start and all but the last 4096 words are gone.
-    assert_eq!(watch.next().await, Some(LiveEvent::Lagged(905)));
+    // That it was queued, its start, and all but the last 4096 words are gone.
+    assert_eq!(watch.next().await, Some(LiveEvent::Lagged(906)));
     assert!(matches!(watch.next().await, Some(LiveEvent::Told { .. })));
     scene.troupe.say("told");
     scene.joined(&ticket).await;

@@ -84,12 +84,21 @@ impl Scene {
 
     /// The same over any store.
     pub async fn over_store(store: Arc<dyn Store>, n: u32, options: Options) -> Scene {
+        Scene::writing(store, Arc::new(Unwritten), (n, options)).await
+    }
+
+    /// The same with these transcripts.
+    pub async fn writing(
+        store: Arc<dyn Store>,
+        transcripts: Arc<dyn Transcripts>,
+        (n, options): (u32, Options),
+    ) -> Scene {
         let store = Arc::new(GatedStore::new(store));
         let troupe = Troupe::default();
         let wiring = Wiring {
             store: store.clone(),
             worker: Arc::new(troupe.clone()),
-            transcripts: Arc::new(Unwritten),
+            transcripts,
             processes: Arc::new(Neighbours),
             clock: Clock::start(),
             bits: bits(u64::from(n) << 24),

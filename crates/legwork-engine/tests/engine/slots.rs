@@ -99,8 +99,8 @@ async fn play(scene: &Scene, goals: &[String], chance: &mut Chance) -> Delegatio
             () = &mut all => return scene.joined(&ticket).await,
             event = watch.next() => event.expect("the engine runs"),
         };
-        let LiveEvent::Started { child, task_index, .. } = event else { continue };
-        let goal = &goals[task_index];
+        let LiveEvent::Started(who) = event else { continue };
+        let (child, goal) = (who.child.clone(), &goals[who.task_index]);
         let ends = ["answer", "fail", "panic"].iter().any(|kind| goal.starts_with(kind));
         if !ends && !chance.once_in(5) {
             let force = *chance.pick(&[Force::Ask, Force::Abort]);

@@ -57,7 +57,8 @@ async fn k09_inside_a_tool_the_longer_patience_counts() {
     let begun = Instant::now();
     let ticket = scene.dispatch(&["until told"]).await;
     scene.troupe.until_here("until told").await;
-    let call = LineEvent::ToolStarted { tool: "terminal".to_owned(), arguments: "make".to_owned() };
+    let (tool, arguments) = ("terminal".to_owned(), "make".to_owned());
+    let call = LineEvent::ToolStarted { call: "c1".to_owned(), tool, arguments };
     scene.troupe.line("until told").tell(call);
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::Stalled)]);

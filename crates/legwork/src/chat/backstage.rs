@@ -1,13 +1,12 @@
 //! The conversation and the engine behind a terminal: what the terminal asks for, carried out and put into words.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use legwork_agent::session::{ConversationHandle, SayError};
 use legwork_agent::transcripts::{Follow, Source};
 use legwork_core::batch::Reach;
-use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{ChildView, Conversations, Delegator, Facts, Pending, SessionRecord, StopNotice};
 use legwork_core::steering::Scope;
@@ -15,7 +14,6 @@ use legwork_engine::Handle;
 use legwork_sqlite::SqliteStore;
 
 use super::host::{Host, Whom};
-use super::roster::Child;
 use crate::failure::{CliError, Detail};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
@@ -39,8 +37,6 @@ pub struct Backstage {
     pub store: Arc<SqliteStore>,
     /// The models of this process.
     pub models: Arc<Models>,
-    /// How many tasks each delegation has that was seen.
-    pub sizes: Mutex<HashMap<DelegationId, usize>>,
 }
 
 impl Host for Backstage {
@@ -65,23 +61,8 @@ impl Host for Backstage {
         })
     }
 
-    fn children(&self, also: Vec<DelegationId>) -> Pending<'_, Vec<Child>> {
-        Box::pin(async move {
-            let mut views = self.engine.view(None).await;
-            let mut unknown = also;
-            for view in &views {
-                if self.size(&view.delegation).is_none() && !unknown.contains(&view.delegation) {
-                    unknown.push(view.delegation.clone());
-                }
-            }
-            for delegation in unknown {
-                let mut all = self.engine.view(Some(&delegation)).await;
-                all.retain(|view| view.delegation == delegation);
-                self.sizes.lock().unwrap_or_else(PoisonError::into_inner).insert(delegation, all.len());
-                views.extend(all.into_iter().filter(|view| view.state.outcome().is_some()));
-            }
-            views.into_iter().map(|view| self.child(view)).collect()
-        })
+    fn children(&self) -> Pending<'_, Vec<ChildView>> {
+        Box::pin(self.engine.view(None))
     }
 
     fn steer(&self, child: ChildId, text: String) -> Pending<'_, Result<String, String>> {
@@ -163,15 +144,6 @@ impl Host for Backstage {
 }
 
 impl Backstage {
-    fn size(&self, delegation: &DelegationId) -> Option<usize> {
-        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).get(delegation).copied()
-    }
-
-    fn child(&self, view: ChildView) -> Child {
-        let of = self.size(&view.delegation).unwrap_or(1);
-        Child { of, view }
-    }
-
     fn session_line(&self, record: &SessionRecord) -> String {
         let session = &record.session;
         let here = if session.id == *self.conversation.session() { "  (this one)" } else { "" };

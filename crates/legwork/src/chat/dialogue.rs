@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use crossterm::event::EventStream;
 use futures::{FutureExt, StreamExt};
-use legwork_core::ids::DelegationId;
-use legwork_core::ports::{LiveEvent, Watch};
+use legwork_core::ports::{ChildView, LiveEvent, Watch};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -21,7 +20,6 @@ use super::feed::Feed;
 use super::host::{Host, Whom};
 use super::keys::{Input, input};
 use super::painter::Painter;
-use super::roster::Child;
 use super::terminal;
 use super::typing::{Intent, Key, Leaving};
 use super::view::View;
@@ -40,8 +38,6 @@ const LAST_FRAME: Duration = Duration::from_millis(300);
 const ASKED_MAX: usize = 64;
 /// Rows that wait while a frame is being written.
 const ABOVE_MAX: usize = 1000;
-/// Ends of subagents that wait to be shown until it is known what those were about.
-const HELD_MAX: usize = 1000;
 
 /// What the dialogue hears.
 pub struct Sources {
@@ -81,15 +77,13 @@ struct Looks {
     under_way: bool,
     /// The list is known to be out of date.
     wanted: bool,
-    /// Ends of subagents that were not in the list yet.
-    held: Vec<LiveEvent>,
     /// Whether the conversation is being asked if anything is on its way to it.
     asking: bool,
 }
 
 /// What came of something that was asked for.
 enum Answer {
-    Children(Vec<Child>),
+    Children(Vec<ChildView>),
     Lines(Vec<String>),
     Note(String),
     Failed(String),
@@ -118,7 +112,7 @@ impl Dialogue {
             before: String::new(),
             stale: true,
             painted: now,
-            looks: Looks { last: now, under_way: false, wanted: true, held: Vec::new(), asking: false },
+            looks: Looks { last: now, under_way: false, wanted: true, asking: false },
             stop_max,
             stop_until: None,
         }
@@ -141,7 +135,7 @@ impl Dialogue {
                     // The end of a subagent is told before its result comes in, and is shown before it too.
                     while watching && let Some(event) = sources.watch.next().now_or_never() {
                         watching = event.is_some();
-                        event.into_iter().for_each(|event| self.live(event));
+                        event.iter().for_each(|event| self.live(event));
                     }
                     let now = self.begun.elapsed();
                     events.into_iter().for_each(|event| self.view.apply(event, now));
@@ -150,7 +144,7 @@ impl Dialogue {
                 }
                 event = sources.watch.next(), if watching => {
                     watching = event.is_some();
-                    event.into_iter().for_each(|event| self.live(event));
+                    event.iter().for_each(|event| self.live(event));
                     Next::On
                 }
                 asked = signals.next() => match asked {
@@ -258,7 +252,7 @@ impl Dialogue {
         match answer {
             Ok(Answer::Children(children)) => {
                 self.looks.under_way = false;
-                self.children(children);
+                self.stale |= self.view.set_children(children);
                 return Next::On;
             }
             Ok(Answer::Lines(lines)) => self.view.listing(&lines),
@@ -281,34 +275,11 @@ impl Dialogue {
         Next::On
     }
 
-    fn live(&mut self, event: LiveEvent) {
-        match &event {
-            LiveEvent::Settled { child, .. }
-                if !self.view.knows(child) && self.looks.held.len() < HELD_MAX =>
-            {
-                self.looks.held.push(event);
-                self.looks.wanted = true;
-            }
-            event => {
-                if self.view.live(event) {
-                    self.looks.wanted = true;
-                    self.stale = true;
-                }
-            }
+    fn live(&mut self, event: &LiveEvent) {
+        if self.view.live(event) {
+            self.looks.wanted = true;
+            self.stale = true;
         }
-    }
-
-    /// The list of subagents is there: ends that waited for it are shown, and then it counts.
-    fn children(&mut self, children: Vec<Child>) {
-        let held = std::mem::take(&mut self.looks.held);
-        if !held.is_empty() {
-            self.view.set_children(children.clone());
-            for event in &held {
-                self.view.live(event);
-            }
-        }
-        let living = children.into_iter().filter(|child| child.view.state.outcome().is_none());
-        self.stale |= self.view.set_children(living.collect());
     }
 
     /// Looks at the subagents, if it is time.
@@ -325,9 +296,8 @@ impl Dialogue {
         (self.looks.under_way, self.looks.wanted) = (true, false);
         // The running times on the screen change, too.
         self.stale = true;
-        let also: Vec<DelegationId> = self.looks.held.iter().filter_map(delegation).collect();
         let host = self.host.clone();
-        self.asked.spawn(async move { Answer::Children(host.children(also).await) });
+        self.asked.spawn(async move { Answer::Children(host.children().await) });
     }
 
     fn next_look(&self) -> Instant {
@@ -435,15 +405,6 @@ async fn written(writing: &mut Option<JoinHandle<io::Result<()>>>) -> io::Result
 
 fn far_off() -> Instant {
     Instant::now() + Duration::from_secs(3600)
-}
-
-fn delegation(event: &LiveEvent) -> Option<DelegationId> {
-    match event {
-        LiveEvent::Settled { delegation, .. } | LiveEvent::Started { delegation, .. } => {
-            Some(delegation.clone())
-        }
-        LiveEvent::Told { .. } | LiveEvent::Lagged(_) => None,
-    }
 }
 
 fn said(answer: Result<String, String>) -> Answer {

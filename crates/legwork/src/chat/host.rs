@@ -1,10 +1,8 @@
 //! What stands behind the terminal: the conversation and the engine, as far as the terminal asks them for anything.
 
 use legwork_agent::session::SayError;
-use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::ports::Pending;
-
-use super::roster::Child;
+use legwork_core::ids::ChildId;
+use legwork_core::ports::{ChildView, Pending};
 
 /// Whom a stop is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +27,8 @@ pub trait Host: Send + Sync {
     /// Another model answers from the next turn on; gives the name under which it is known.
     fn use_model(&self, name: String) -> Pending<'_, Result<String, String>>;
 
-    /// The subagents that have not ended, and all of the delegations `also`.
-    fn children(&self, also: Vec<DelegationId>) -> Pending<'_, Vec<Child>>;
+    /// The subagents that have not ended.
+    fn children(&self) -> Pending<'_, Vec<ChildView>>;
 
     /// Tells a subagent something.
     fn steer(&self, child: ChildId, text: String) -> Pending<'_, Result<String, String>>;

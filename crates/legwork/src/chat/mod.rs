@@ -21,6 +21,7 @@ mod rows;
 mod screens;
 mod shelf;
 mod slash;
+mod subagents;
 mod terminal;
 mod typing;
 mod view;

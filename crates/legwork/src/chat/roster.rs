@@ -9,7 +9,7 @@ use std::time::Duration;
 use legwork_core::child::ChildState;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::Outcome;
-use legwork_core::ports::ChildView;
+use legwork_core::ports::{ChildView, EndFacts};
 use legwork_core::pulse::Phase;
 use legwork_core::report::{Cost, Usage};
 
@@ -20,38 +20,21 @@ use crate::wording;
 const QUIET_AFTER: Duration = Duration::from_secs(30);
 const GOAL_COLUMNS_MIN: usize = 8;
 const TOOL_COLUMNS: usize = 16;
-/// Characters of a goal that are remembered after the end.
-const GOAL_KEPT: usize = 200;
 /// From so many columns on phase and tokens are shown beside the time.
 const WIDE: usize = 64;
-
-/// One subagent.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Child {
-    /// What the engine says of it.
-    pub view: ChildView,
-    /// How many tasks its call had.
-    pub of: usize,
-}
 
 /// All subagents that are known.
 #[derive(Debug, Default)]
 pub struct Roster {
-    children: Vec<Child>,
+    children: Vec<ChildView>,
     /// What is remembered of every subagent that ever was in the list.
     seen: HashMap<ChildId, Seen>,
 }
 
 /// What is remembered of a subagent after its end.
 #[derive(Debug)]
-pub struct Seen {
+struct Seen {
     number: usize,
-    /// What it was to do.
-    pub goal: String,
-    /// How many tasks its call had.
-    pub of: usize,
-    /// Whether the conversation's own agent sent it out.
-    pub is_ours: bool,
     usage: Usage,
     cost: Cost,
 }
@@ -67,19 +50,10 @@ pub struct Counts {
 
 impl Roster {
     /// Takes the present list over; whoever is missing in it is gone. Says whether anything is shown differently.
-    pub fn replace(&mut self, children: Vec<Child>) -> bool {
+    pub fn replace(&mut self, children: Vec<ChildView>) -> bool {
         for child in &children {
-            let number = self.seen.len() + 1;
-            let view = &child.view;
-            let seen = self.seen.entry(view.child.clone()).or_insert_with(|| Seen {
-                number,
-                goal: wording::one_line(&view.goal, GOAL_KEPT),
-                of: child.of,
-                is_ours: view.parent.is_none(),
-                usage: Usage::default(),
-                cost: Cost::Unknown,
-            });
-            (seen.usage, seen.cost) = (view.pulse.usage, view.pulse.cost);
+            let seen = self.meet(&child.child);
+            (seen.usage, seen.cost) = (child.pulse.usage, child.pulse.cost);
         }
         let children = in_tree_order(children);
         let changed = children != self.children;
@@ -87,17 +61,16 @@ impl Roster {
         changed
     }
 
-    /// A subagent has ended. Says whether it was in the list.
-    pub fn remove(&mut self, child: &ChildId) -> bool {
-        let before = self.children.len();
-        self.children.retain(|known| known.view.child != *child);
-        self.children.len() < before
+    /// A subagent has ended.
+    pub fn end(&mut self, child: &ChildId, facts: &EndFacts) {
+        self.children.retain(|known| known.child != *child);
+        let seen = self.meet(child);
+        (seen.usage, seen.cost) = (facts.usage, facts.cost);
     }
 
     /// How many there are.
     pub fn counts(&self) -> Counts {
-        let count =
-            |is: fn(ChildState) -> bool| self.children.iter().filter(|child| is(child.view.state)).count();
+        let count = |is: fn(ChildState) -> bool| self.children.iter().filter(|child| is(child.state)).count();
         Counts {
             running: count(ChildState::has_runner),
             queued: count(|state| matches!(state, ChildState::Queued { .. })),
@@ -106,8 +79,8 @@ impl Roster {
 
     /// A row for each that runs, as many as fit into `rows_max`; one more row counts those that do not.
     pub fn live(&self, columns: usize, rows_max: usize) -> Vec<Row> {
-        let running: Vec<&Child> =
-            self.children.iter().filter(|child| child.view.state.has_runner()).collect();
+        let running: Vec<&ChildView> =
+            self.children.iter().filter(|child| child.state.has_runner()).collect();
         let fit = if running.len() <= rows_max { running.len() } else { rows_max.saturating_sub(1) };
         let mut rows: Vec<Row> =
             running.iter().take(fit).map(|child| self.live_row(child, columns)).collect();
@@ -132,14 +105,14 @@ impl Roster {
     ///
     /// # Errors
     /// What to say when it is nobody, or several.
-    pub fn find(&self, typed: &str) -> Result<&Child, String> {
+    pub fn find(&self, typed: &str) -> Result<&ChildView, String> {
         if let Ok(number) = typed.trim_start_matches('@').parse::<usize>() {
             let child = self.children.iter().find(|child| self.number(child) == number);
             return child.ok_or_else(|| format!("there is no subagent @{number}; /agents lists them"));
         }
         let shown = wording::one_line_of_columns(typed, 40);
-        let id = |child: &&Child| child.view.child.as_str().starts_with(typed);
-        let exact = self.children.iter().find(|child| child.view.child.as_str() == typed);
+        let id = |child: &&ChildView| child.child.as_str().starts_with(typed);
+        let exact = self.children.iter().find(|child| child.child.as_str() == typed);
         let mut found = self.children.iter().filter(id);
         match (exact, found.next(), found.next()) {
             (Some(child), _, _) | (None, Some(child), None) => Ok(child),
@@ -160,28 +133,29 @@ impl Roster {
         (usage, cost)
     }
 
-    /// What is remembered of a subagent, if it ever was in the list.
-    pub fn seen(&self, id: &ChildId) -> Option<&Seen> {
-        self.seen.get(id)
+    /// Gives it a number at first sight.
+    fn meet(&mut self, child: &ChildId) -> &mut Seen {
+        let number = self.seen.len() + 1;
+        let new = Seen { number, usage: Usage::default(), cost: Cost::Unknown };
+        self.seen.entry(child.clone()).or_insert(new)
     }
 
-    fn child(&self, id: &ChildId) -> Option<&Child> {
-        self.children.iter().find(|child| child.view.child == *id)
+    fn child(&self, id: &ChildId) -> Option<&ChildView> {
+        self.children.iter().find(|child| child.child == *id)
     }
 
-    fn number(&self, child: &Child) -> usize {
-        self.seen.get(&child.view.child).map_or(0, |seen| seen.number)
+    fn number(&self, child: &ChildView) -> usize {
+        self.seen.get(&child.child).map_or(0, |seen| seen.number)
     }
 
-    fn live_row(&self, child: &Child, columns: usize) -> Row {
-        let view = &child.view;
+    fn live_row(&self, view: &ChildView, columns: usize) -> Row {
         let quiet = is_quiet(view);
         let (glyph, look) = glyph(view);
         let facts = facts(view, columns);
-        let indent = "  ".repeat(self.depth(child).min(4));
-        let number = format!("{:>4} ", format!("@{}", self.number(child)));
-        let width = child.of.to_string().len();
-        let place = format!(" {:>width$}/{} ", view.task_index + 1, child.of);
+        let indent = "  ".repeat(self.depth(view).min(4));
+        let number = format!("{:>4} ", format!("@{}", self.number(view)));
+        let width = view.task_count.to_string().len();
+        let place = format!(" {:>width$}/{} ", view.task_index + 1, view.task_count);
         let row =
             Row::of(&indent, Look::Plain).and(&number, Look::Faint).and(glyph, look).and(&place, Look::Faint);
         let room = columns.saturating_sub(row.columns() + facts.chars().count() + 1).max(GOAL_COLUMNS_MIN);
@@ -191,10 +165,9 @@ impl Roster {
         row.and(&goal, Look::Plain).and(&pad, Look::Plain).and(&facts, facts_look).cut(columns)
     }
 
-    fn tree_rows(&self, child: &Child, columns: usize) -> Vec<Row> {
-        let view = &child.view;
+    fn tree_rows(&self, view: &ChildView, columns: usize) -> Vec<Row> {
         let (glyph, look) = glyph(view);
-        let indent = "  ".repeat(self.depth(child).min(8));
+        let indent = "  ".repeat(self.depth(view).min(8));
         let usage = view.pulse.usage;
         let mut facts = vec![state(view), wording::duration(view.elapsed)];
         if is_quiet(view) {
@@ -203,9 +176,9 @@ impl Roster {
         facts.push(format!("{} tok", wording::count(usage.input + usage.output)));
         facts.extend(wording::cost(view.pulse.cost));
         facts.extend([view.model.clone(), view.child.to_string()]);
-        let head = Row::of(&format!("{indent}{:>4} ", format!("@{}", self.number(child))), Look::Faint)
+        let head = Row::of(&format!("{indent}{:>4} ", format!("@{}", self.number(view))), Look::Faint)
             .and(glyph, look)
-            .and(&format!(" {}/{} ", view.task_index + 1, child.of), Look::Faint)
+            .and(&format!(" {}/{} ", view.task_index + 1, view.task_count), Look::Faint)
             .and(&wording::one_line(&view.goal, 200), Look::Plain);
         let below = Row::of(&format!("{indent}       {}", facts.join(" · ")), Look::Faint);
         let mut rows = head.wrapped(columns, indent.len() + 7);
@@ -213,11 +186,11 @@ impl Roster {
         rows
     }
 
-    fn depth(&self, child: &Child) -> usize {
+    fn depth(&self, child: &ChildView) -> usize {
         let mut depth = 0;
         let mut at = child;
         // A tree of ours is not deeper than this; a circle cannot be, and would end here.
-        while let Some(parent) = at.view.parent.as_ref().and_then(|parent| self.child(parent))
+        while let Some(parent) = at.parent.as_ref().and_then(|parent| self.child(parent))
             && depth < 8
         {
             depth += 1;
@@ -228,12 +201,12 @@ impl Roster {
 }
 
 /// Each directly behind the one that sent it out, else in the order in which they came.
-fn in_tree_order(children: Vec<Child>) -> Vec<Child> {
+fn in_tree_order(children: Vec<ChildView>) -> Vec<ChildView> {
     let known: HashMap<&ChildId, usize> =
-        children.iter().enumerate().map(|(place, child)| (&child.view.child, place)).collect();
+        children.iter().enumerate().map(|(place, child)| (&child.child, place)).collect();
     let mut below: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     for (place, child) in children.iter().enumerate() {
-        let parent = child.view.parent.as_ref().and_then(|parent| known.get(parent).copied());
+        let parent = child.parent.as_ref().and_then(|parent| known.get(parent).copied());
         below.entry(parent.filter(|parent| *parent != place)).or_default().push(place);
     }
     let mut order = Vec::with_capacity(children.len());
@@ -243,7 +216,7 @@ fn in_tree_order(children: Vec<Child>) -> Vec<Child> {
         order.push(place);
         next.extend(below.remove(&Some(place)).unwrap_or_default().into_iter().rev());
     }
-    let mut children: Vec<Option<Child>> = children.into_iter().map(Some).collect();
+    let mut children: Vec<Option<ChildView>> = children.into_iter().map(Some).collect();
     order.into_iter().filter_map(|place| children.get_mut(place)?.take()).collect()
 }
 

@@ -3,17 +3,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::session::{Cause, SessionEvent};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Outcome};
-use legwork_core::ports::{ChildView, LiveEvent};
+use legwork_core::ports::{ChildView, EndFacts, Identity, LiveEvent};
 use legwork_core::pulse::{LineEvent, Phase, Pulse};
 use legwork_core::report::{Cost, Report, Usage};
 
-use super::roster::Child;
 use super::rows::{Colours, Row};
 use super::typing::{Intent, Key, Leaving, Typing};
 use super::view::{Size, View, Who};
@@ -69,13 +69,18 @@ impl Stage {
     }
 
     fn calls(&mut self, tool: &str, arguments: &str, result: Result<&str, &str>) {
-        self.told(LineEvent::ToolStarted { tool: tool.to_owned(), arguments: arguments.to_owned() });
+        let call = "c1".to_owned();
+        self.told(LineEvent::ToolStarted {
+            call: call.clone(),
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+        });
         let (text, is_error) = match result {
             Ok(text) => (text, false),
             Err(text) => (text, true),
         };
         let result = text.to_owned();
-        self.told(LineEvent::ToolEnded { tool: tool.to_owned(), result, is_error, took_ms: 1250 });
+        self.told(LineEvent::ToolEnded { call, tool: tool.to_owned(), result, is_error, took_ms: 1250 });
     }
 
     fn types(&mut self, text: &str) {
@@ -89,14 +94,25 @@ impl Stage {
         self.view.key(key)
     }
 
+    /// One of three that were sent out together ends.
     fn settles(&mut self, number: usize, outcome: Outcome, error: Option<&str>) {
-        self.view.live(&LiveEvent::Settled {
-            delegation: DelegationId::from_bits(1),
-            child: ChildId::from_bits(number, 0xa0),
-            task_index: number,
-            outcome,
+        let goal = GOALS[number].to_owned();
+        self.settles_as(who(number, 3, &goal), outcome, error);
+    }
+
+    fn settles_as(&mut self, child: Identity, outcome: Outcome, error: Option<&str>) {
+        let counted = self::child(child.task_index, child.task_count, ChildState::Settled(outcome));
+        let facts = EndFacts {
             error: error.map(str::to_owned),
+            usage: counted.pulse.usage,
+            cost: counted.pulse.cost,
+            ..EndFacts::default()
+        };
+        self.view.live(&LiveEvent::Settled {
+            child: Arc::new(child),
+            outcome,
             elapsed: Duration::from_millis(83_000),
+            facts: Arc::new(facts),
         });
     }
 
@@ -129,7 +145,26 @@ impl Stage {
     }
 }
 
-fn child(number: usize, of: usize, state: ChildState) -> Child {
+/// Who one of several is that were sent out together.
+fn who(number: usize, of: usize, goal: &str) -> Identity {
+    let delegation = DelegationId::from_bits(1);
+    Identity {
+        unit: UnitId::whole(&delegation),
+        delegation,
+        session: SessionId::from_bits(1),
+        parent: None,
+        child: ChildId::from_bits(number, 0xa0),
+        depth: 1,
+        task_index: number,
+        task_count: of,
+        unit_count: of,
+        goal: goal.to_owned(),
+        model: "openai/gpt-5.2-mini".to_owned(),
+        tools: Default::default(),
+    }
+}
+
+fn child(number: usize, of: usize, state: ChildState) -> ChildView {
     let phases = [
         Phase::Model,
         Phase::Tool("terminal".to_owned()),
@@ -145,12 +180,13 @@ fn child(number: usize, of: usize, state: ChildState) -> Child {
         ..Pulse::default()
     };
     let seconds = 12 + 31 * u64::try_from(number).expect("it is small");
-    let view = ChildView {
+    ChildView {
         delegation: DelegationId::from_bits(1),
         session: SessionId::from_bits(1),
         parent: None,
         child: ChildId::from_bits(number, 0xa0),
         task_index: number,
+        task_count: of,
         goal: GOALS[number % GOALS.len()].to_owned(),
         model: "openai/gpt-5.2-mini".to_owned(),
         transcript: None,
@@ -158,11 +194,10 @@ fn child(number: usize, of: usize, state: ChildState) -> Child {
         pulse,
         elapsed: Duration::from_secs(if running { seconds } else { 0 }),
         quiet: Duration::from_secs(if number == 2 { 48 } else { 1 }),
-    };
-    Child { view, of }
+    }
 }
 
-fn children(running: usize, queued: usize) -> Vec<Child> {
+fn children(running: usize, queued: usize) -> Vec<ChildView> {
     let of = running + queued;
     let state = |number| {
         if number < running { ChildState::Running { attempt: 1 } } else { ChildState::NEW }
@@ -241,6 +276,7 @@ fn a_turn_that_works() {
     stage.says("fix it");
     stage.calls("terminal", r#"{"command":"cargo test -p parser"}"#, Err("exit code 101\nmore"));
     stage.told(LineEvent::ToolStarted {
+        call: "c2".to_owned(),
         tool: "terminal".to_owned(),
         arguments: r#"{"command":"cargo build --workspace --all-targets --features everything,and,more"}"#
             .to_owned(),
@@ -249,6 +285,7 @@ fn a_turn_that_works() {
     stage.now += Duration::from_secs(12);
     stage.check("working_80x24");
     stage.told(LineEvent::ToolEnded {
+        call: "c2".to_owned(),
         tool: "terminal".to_owned(),
         result: "warning: unused\nFinished".to_owned(),
         is_error: false,
@@ -345,6 +382,68 @@ fn commands_are_answered_and_wrong_ones_stay_to_be_changed() {
     assert!(stage.screen().contains("/frob is no command"));
 }
 
+/// Two calls of one tool run at once and end in the other order.
+#[test]
+fn the_end_of_a_call_is_shown_with_its_own_arguments() {
+    let mut stage = conversation(80, 24, Colours::Off);
+    stage.says("look");
+    let (tool, arguments) = ("read_file", ["first.rs", "second.rs"]);
+    for path in arguments {
+        let arguments = format!(r#"{{"path":"{path}"}}"#);
+        stage.told(LineEvent::ToolStarted { call: path.to_owned(), tool: tool.to_owned(), arguments });
+    }
+    for path in ["second.rs", "first.rs"] {
+        let (tool, result) = (tool.to_owned(), format!("this is {path}"));
+        stage.told(LineEvent::ToolEnded {
+            call: path.to_owned(),
+            tool,
+            result,
+            is_error: false,
+            took_ms: 10,
+        });
+    }
+    let screen = stage.screen();
+    assert!(
+        screen.contains("read_file second.rs (0.0s) #3") && screen.contains("read_file first.rs (0.0s) #4"),
+        "{screen}"
+    );
+    stage.types("/open 3");
+    stage.press(Key::Enter);
+    let screen = stage.screen();
+    assert!(screen.contains("path: second.rs") && screen.contains("this is second.rs"), "{screen}");
+}
+
+/// A failure of a subagent that is alone has a warning and no line; of several, each has both.
+/// Proves PROG-2, PROG-3, PROG-11, EVTC-6.
+#[test]
+fn subagents_are_headed_and_end_in_lines_and_failures_are_warned_of() {
+    let mut stage = conversation(100, 24, Colours::Off);
+    stage.settles_as(who(0, 1, "alone"), Outcome::Succeeded, None);
+    stage.settles_as(
+        Identity { delegation: DelegationId::from_bits(2), ..who(0, 1, "alone too") },
+        Outcome::Lost,
+        Some("it is gone"),
+    );
+    for (number, outcome) in [(0, Outcome::Succeeded), (1, Outcome::Lost)] {
+        let child = Identity { delegation: DelegationId::from_bits(3), ..who(number, 2, "look") };
+        stage.settles_as(child, outcome, None);
+    }
+    let below = Identity { parent: Some(ChildId::from_bits(0, 9)), ..who(0, 2, "far below") };
+    stage.settles_as(below, Outcome::Succeeded, None);
+    let screen = stage.screen();
+    let lines: Vec<&str> = screen.lines().skip_while(|line| !line.contains("alone too")).take(4).collect();
+    assert_eq!(
+        lines,
+        [
+            "⚠ subagent failed: alone too (1m23s) — it is gone",
+            "🔀 [set 3] 2 tasks",
+            "✓ [set 3 · 1/2] look (1m23s)",
+            "✗ [set 3 · 2/2] look (1m23s) — unknown",
+        ]
+    );
+    assert!(!screen.contains("✓ alone") && !screen.contains("far below"), "{screen}");
+}
+
 #[test]
 fn what_was_typed_is_found_again() {
     let mut stage = Stage::new(80, 24, Colours::Off);
@@ -384,9 +483,9 @@ fn what_was_typed_is_found_again() {
 fn k39_a_tree_shows_whose_subagent_each_is() {
     let mut stage = conversation(80, 24, Colours::Off);
     let mut all = children(3, 0);
-    all[2].view.parent = Some(all[0].view.child.clone());
-    all[0].view.state = ChildState::Parked { attempt: 1 };
-    all[1].view.state = ChildState::Settled(Outcome::Succeeded);
+    all[2].parent = Some(all[0].child.clone());
+    all[0].state = ChildState::Parked { attempt: 1 };
+    all[1].state = ChildState::Settled(Outcome::Succeeded);
     stage.view.set_children(all);
     stage.types("/agents");
     stage.press(Key::Enter);
@@ -418,10 +517,10 @@ fn k24_text_of_a_model_a_tool_or_a_child_moves_no_cursor() {
     stage.answers(&format!("{nasty}\n```\n{nasty}\n"));
     stage.told(LineEvent::Note(nasty.to_owned()));
     let mut all = children(2, 0);
-    all[0].view.goal = nasty.to_owned();
-    all[1].view.pulse.phase = Phase::Tool(nasty.to_owned());
+    all[0].goal = nasty.to_owned();
+    all[1].pulse.phase = Phase::Tool(nasty.to_owned());
     stage.view.set_children(all);
-    stage.settles(0, Outcome::Lost, Some(nasty));
+    stage.settles_as(who(0, 2, nasty), Outcome::Lost, Some(nasty));
     stage.view.listing(&[nasty.to_owned()]);
     stage.press(Key::Paste(nasty.to_owned()));
     let screen = stage.screen();

@@ -377,11 +377,11 @@ impl View {
                 return Ok(None);
             }
             Command::Quit => return Ok(self.leave()),
-            Command::Agent(agent) => Intent::Transcript(self.roster.find(&agent)?.view.child.clone()),
+            Command::Agent(agent) => Intent::Transcript(self.roster.find(&agent)?.child.clone()),
             Command::Steer { agent, text } => {
-                Intent::Steer { child: self.roster.find(&agent)?.view.child.clone(), text }
+                Intent::Steer { child: self.roster.find(&agent)?.child.clone(), text }
             }
-            Command::Stop(agent) => Intent::Stop(self.roster.find(&agent)?.view.child.clone()),
+            Command::Stop(agent) => Intent::Stop(self.roster.find(&agent)?.child.clone()),
             Command::StopAll => Intent::StopAll,
             Command::UseModel(name) => Intent::UseModel(name),
             Command::Sessions => Intent::Sessions,

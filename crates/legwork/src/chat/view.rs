@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use legwork_agent::session::{Cause, SessionEvent};
-use legwork_core::ids::ChildId;
 use legwork_core::message::Author;
-use legwork_core::outcome::{Ending, Limit, Outcome};
-use legwork_core::ports::LiveEvent;
+use legwork_core::outcome::{Ending, Limit};
+use legwork_core::ports::ChildView;
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, Report, Usage};
 
 use super::markdown::Markdown;
-use super::roster::{Child, Roster};
+use super::roster::Roster;
 use super::rows::{Colours, Look, Row};
 use super::shelf::{self, Item, Shelf};
 use super::typing::Typing;
+use crate::progress::Sets;
 use crate::wording;
 
 const ERROR_COLUMNS: usize = 400;
@@ -49,6 +49,7 @@ pub struct View {
     /// What was said and has not begun a turn.
     pub(super) waiting: VecDeque<String>,
     pub(super) roster: Roster,
+    pub(super) sets: Sets,
     pub(super) shelf: Shelf,
     pub(super) markdown: Markdown,
     pub(super) spent: (Usage, Cost),
@@ -90,6 +91,7 @@ impl Turn {
 /// A tool call that runs.
 #[derive(Debug)]
 pub(super) struct RunningCall {
+    id: String,
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) since: Duration,
@@ -126,6 +128,7 @@ impl View {
             calls: Vec::new(),
             waiting: VecDeque::new(),
             roster: Roster::default(),
+            sets: Sets::default(),
             shelf: Shelf::default(),
             markdown: Markdown::new(colours),
             spent: (Usage::default(), Cost::Unknown),
@@ -200,33 +203,8 @@ impl View {
         }
     }
 
-    /// Something happened to a subagent. Says whether the list of subagents is out of date with it.
-    pub fn live(&mut self, event: &LiveEvent) -> bool {
-        match event {
-            LiveEvent::Started { .. } => true,
-            LiveEvent::Settled { child, task_index, outcome, error, elapsed, .. } => {
-                let known = self.roster.seen(child).map(|seen| (seen.goal.clone(), seen.of, seen.is_ours));
-                let (goal, of, is_ours) = known.unwrap_or_else(|| (child.to_string(), 1, true));
-                if is_ours && (of > 1 || self.turn.is_some()) {
-                    let place = format!("{}/{of}", task_index + 1);
-                    self.child_ended(&place, &goal, (*outcome, error.as_deref(), *elapsed));
-                }
-                self.roster.remove(child);
-                self.reconsider();
-                true
-            }
-            LiveEvent::Lagged(_) => true,
-            LiveEvent::Told { .. } => false,
-        }
-    }
-
-    /// Whether a subagent ever was in the list.
-    pub fn knows(&self, child: &ChildId) -> bool {
-        self.roster.seen(child).is_some()
-    }
-
     /// The present list of subagents. Says whether anything is shown differently.
-    pub fn set_children(&mut self, children: Vec<Child>) -> bool {
+    pub fn set_children(&mut self, children: Vec<ChildView>) -> bool {
         let changed = self.roster.replace(children);
         self.reconsider();
         changed
@@ -331,14 +309,15 @@ impl View {
                     &format!("trying again in {pause}: {}", wording::one_line(&error, ERROR_COLUMNS)),
                 );
             }
-            LineEvent::ToolStarted { tool, arguments } => {
+            LineEvent::ToolStarted { call: id, tool, arguments } => {
                 self.end_text();
                 self.doing(Doing::Tools);
-                self.calls.push(RunningCall { tool, arguments, since: now });
+                self.calls.push(RunningCall { id, tool, arguments, since: now });
             }
             LineEvent::ToolMoved => {}
-            LineEvent::ToolEnded { tool, result, is_error, took_ms } => {
-                self.tool_ended(tool, result, is_error, Duration::from_millis(took_ms));
+            LineEvent::ToolEnded { call, tool, result, is_error, took_ms } => {
+                let arguments = self.call_ended(&call);
+                self.tool_ended((tool, arguments), result, is_error, Duration::from_millis(took_ms));
             }
             LineEvent::Compacted { messages, tokens_before, tokens_after, usage, cost } => {
                 self.end_text();
@@ -358,12 +337,23 @@ impl View {
         self.aside("·", Look::Faint, &text);
     }
 
-    fn tool_ended(&mut self, tool: String, result: String, is_error: bool, took: Duration) {
-        let place = self.calls.iter().position(|call| call.tool == tool);
+    /// Takes a call off those that run, and gives its arguments: several of one tool may run at once.
+    fn call_ended(&mut self, id: &str) -> String {
+        let place = self.calls.iter().position(|call| call.id == id);
         let arguments = place.map(|place| self.calls.remove(place).arguments).unwrap_or_default();
         if self.calls.is_empty() {
             self.doing(Doing::Asking);
         }
+        arguments
+    }
+
+    fn tool_ended(
+        &mut self,
+        (tool, arguments): (String, String),
+        result: String,
+        is_error: bool,
+        took: Duration,
+    ) {
         let short = wording::one_line(&shelf::arguments_in_short(&arguments), ERROR_COLUMNS);
         let name = wording::one_line(&tool, TOOL_COLUMNS);
         let why = wording::one_line(&result, ERROR_COLUMNS);
@@ -378,26 +368,6 @@ impl View {
             rows.push(Row::of(&format!("  {why}"), Look::Bad).cut(self.size.columns));
         }
         self.give(Sort::Aside, rows);
-    }
-
-    fn child_ended(&mut self, place: &str, goal: &str, ended: (Outcome, Option<&str>, Duration)) {
-        let (outcome, error, elapsed) = ended;
-        let (status, truncated) = (outcome.status(), outcome.is_truncated());
-        let look = match (outcome.is_success(), truncated) {
-            (true, _) => Look::Good,
-            (false, true) => Look::Warning,
-            (false, false) => Look::Bad,
-        };
-        let why = match (outcome.is_success(), truncated) {
-            (true, _) => String::new(),
-            (false, true) => " — cut short by the step limit".to_owned(),
-            (false, false) => format!(" — {}", wording::one_line(error.unwrap_or(status.as_str()), 120)),
-        };
-        let tail = format!(" ({}){why}", wording::duration(elapsed));
-        let goal = wording::one_line(goal, ERROR_COLUMNS);
-        let mark = format!("{} {place} ", wording::icon(status, truncated));
-        let row = self.openable((&mark, look), (&goal, Look::Plain), &tail);
-        self.give(Sort::Aside, vec![row]);
     }
 
     fn turn_ended(&mut self, report: &Report) {

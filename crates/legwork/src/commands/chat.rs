@@ -1,8 +1,7 @@
 //! `legwork chat`: a conversation. At a terminal it is talked with there; otherwise each line of stdin is a message.
 
-use std::collections::HashMap;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::session::{
@@ -195,7 +194,6 @@ async fn talk(
         engine: workplace.handle.clone(),
         store: workplace.store.clone(),
         models: workplace.models.clone(),
-        sizes: Mutex::new(HashMap::new()),
     });
     let past = past(open.handle.past());
     let (who, feed) = (open.who.clone(), Arc::clone(&open.feed));
@@ -248,11 +246,11 @@ async fn by_lines(
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
     let quiet = invocation.common.quiet;
-    let screen = if quiet { Screen::Silent } else { Screen::Lines };
+    let mut screen = if quiet { Screen::Silent } else { Screen::Lines };
     let mut watch = workplace.handle.watch();
     let mut plain = Plain::new(host, quiet);
     let talking = plain.run(feed, signals);
-    let showing = follow_all(&workplace.handle, watch.as_mut(), &screen);
+    let showing = follow_all(watch.as_mut(), &mut screen);
     tokio::pin!(talking, showing);
     tokio::select! {
         exit = &mut talking => return exit,

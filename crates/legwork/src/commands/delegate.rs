@@ -51,14 +51,13 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         return Err(paused());
     }
     let mut signals = Signals::listen()?;
-    let goals: Vec<String> = tasks.iter().map(|task| task.goal.clone()).collect();
     let mut watch = workplace.handle.watch();
     let ticket = dispatch(&workplace, tasks).await?;
     let mut screen = Screen::of(invocation);
     screen.head(&headline(&ticket));
     let mut attended = Attended { workplace: &workplace, ticket: &ticket, interrupted: false };
     let ended = {
-        let shown = follow(&workplace.handle, watch.as_mut(), (&ticket, &goals), &mut screen);
+        let shown = follow(&workplace.handle, watch.as_mut(), &ticket, &mut screen);
         attended.until_ended(&mut signals, shown).await
     };
     screen.clear();

@@ -71,12 +71,12 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
             told(&event);
         }
     }));
-    let screen = if quiet { Screen::Silent } else { Screen::Lines };
+    let mut screen = if quiet { Screen::Silent } else { Screen::Lines };
     let mut watch = workplace.handle.watch();
     let mut interrupted = false;
     let ended = {
         let asking = run_prompt(setup, line, &stop);
-        let showing = follow_all(&workplace.handle, watch.as_mut(), &screen);
+        let showing = follow_all(watch.as_mut(), &mut screen);
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
         tokio::pin!(asking, showing, overdue);

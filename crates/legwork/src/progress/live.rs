@@ -8,7 +8,7 @@ use legwork_core::ports::ChildView;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::wording;
+use crate::{stderr, wording};
 
 /// Lines that stay free for what is printed above.
 const ROWS_FREE: usize = 6;
@@ -18,6 +18,8 @@ const DRAWS_A_SECOND: u8 = 10;
 pub struct Live {
     area: MultiProgress,
     lines: Vec<ProgressBar>,
+    /// What is left of the unit that last lost a child (PROG-9).
+    left: Option<String>,
     colours: bool,
 }
 
@@ -25,18 +27,28 @@ impl Live {
     /// An empty area at the bottom of the terminal that stderr is.
     pub fn new(colours: bool) -> Live {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND);
-        Live { area: MultiProgress::with_draw_target(target), lines: Vec::new(), colours }
+        Live { area: MultiProgress::with_draw_target(target), lines: Vec::new(), left: None, colours }
     }
 
     /// Prints a line above the area.
     pub fn line(&self, text: &str) {
-        // What cannot be drawn is lost like any line to a closed terminal; the results are not shown here.
-        self.area.println(text).ok();
+        if self.area.println(text).is_err() {
+            // Where nothing can be drawn a plain line may still arrive; the results are not shown here.
+            stderr::tell(&format!("  {text}"));
+        }
+    }
+
+    /// What is left of a unit; the next refresh shows it.
+    pub fn left(&mut self, text: Option<String>) {
+        self.left = text;
     }
 
     /// Shows what runs now.
     pub fn refresh(&mut self, views: &[ChildView]) {
-        let texts = texts(views, terminal());
+        let mut texts = texts(views, terminal());
+        if !texts.is_empty() {
+            texts.extend(self.left.clone());
+        }
         while self.lines.len() > texts.len() {
             if let Some(line) = self.lines.pop() {
                 line.finish_and_clear();

@@ -3,9 +3,14 @@
 mod follow;
 mod lines;
 mod live;
+mod reason;
 mod screen;
 mod session;
+mod sets;
 
 pub use follow::follow;
+pub use lines::{at, head};
+pub use reason::reason;
 pub use screen::Screen;
 pub use session::{Before, follow_all, told};
+pub use sets::{Ended, Notice, Sets};

@@ -2,12 +2,11 @@
 
 use std::io::{IsTerminal, stderr};
 
-use legwork_core::outcome::Outcome;
 use legwork_core::ports::ChildView;
-use std::time::Duration;
 
 use super::lines;
 use super::live::Live;
+use super::sets::Notice;
 use crate::invocation::Invocation;
 use crate::stderr;
 
@@ -19,22 +18,6 @@ pub enum Screen {
     Lines,
     /// A line a running child that changes in place, and one line for each that ended.
     Live(Live),
-}
-
-/// A child that has ended.
-pub struct Ended<'a> {
-    /// Its task's position in the call.
-    pub task_index: usize,
-    /// Tasks of the call.
-    pub of: usize,
-    /// Its goal.
-    pub goal: &'a str,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What it says went wrong.
-    pub error: Option<&'a str>,
-    /// How long it ran.
-    pub elapsed: Duration,
 }
 
 impl Screen {
@@ -60,16 +43,20 @@ impl Screen {
         self.line(text);
     }
 
-    /// A child began to run.
-    pub fn started(&self, task_index: usize, of: usize, goal: &str) {
-        if let Screen::Lines = self {
-            self.line(&lines::started(task_index, of, goal));
+    /// Something happened to a child.
+    pub fn show(&mut self, notice: &Notice) {
+        match (notice, &mut *self) {
+            (Notice::Head { set, tasks }, _) => self.line(&lines::head(*set, *tasks)),
+            (Notice::Began { place, goal }, Screen::Lines) => self.below(&lines::began(*place, goal)),
+            (Notice::Ended(ended), _) => self.below(&lines::ended(ended)),
+            (Notice::Failed(ended), _) => self.line(&lines::failed(ended)),
+            (Notice::Left { set, tasks }, Screen::Live(live)) => live.left(lines::left(*set, *tasks)),
+            (Notice::Lost(lost), _) => self.line(&format!("({lost} lines of progress were lost)")),
+            (
+                Notice::Began { .. } | Notice::Left { .. },
+                Screen::Silent | Screen::Lines | Screen::Live(_),
+            ) => {}
         }
-    }
-
-    /// A child has ended.
-    pub fn ended(&self, ended: &Ended<'_>) {
-        self.line(&lines::ended(ended));
     }
 
     /// What runs now.
@@ -92,6 +79,15 @@ impl Screen {
         match self {
             Screen::Silent => {}
             Screen::Lines => stderr::tell(text),
+            Screen::Live(live) => live.line(text),
+        }
+    }
+
+    /// A line of one child: above what changes in place, else set in below the head (PROG-8).
+    fn below(&self, text: &str) {
+        match self {
+            Screen::Silent => {}
+            Screen::Lines => stderr::tell(&format!("  {text}")),
             Screen::Live(live) => live.line(text),
         }
     }

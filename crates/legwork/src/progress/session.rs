@@ -1,15 +1,13 @@
 //! Shows what a conversation's own agent does and how its subagents fare, as plain lines.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use legwork_agent::session::{Cause, SessionEvent};
-use legwork_core::ids::ChildId;
-use legwork_core::ports::{ChildView, Delegator, LiveEvent, Watch};
+use legwork_core::ports::Watch;
 use legwork_core::pulse::LineEvent;
-use legwork_engine::Handle;
 
-use super::screen::{Ended, Screen};
+use super::screen::Screen;
+use super::sets::Sets;
 use crate::stderr;
 use crate::wording;
 
@@ -20,7 +18,7 @@ const TOOL_WIDTH: usize = 64;
 /// Shows one thing that the conversation's agent told; called from within its turn, so it only writes a line.
 pub fn told(event: &LineEvent) {
     match event {
-        LineEvent::ToolStarted { tool, arguments } => {
+        LineEvent::ToolStarted { tool, arguments, .. } => {
             stderr::tell(&format!("· {} {}", named(tool), wording::one_line(arguments, ARGUMENTS_WIDTH)));
         }
         LineEvent::Retrying { error, pause_ms } => {
@@ -82,36 +80,9 @@ fn named(tool: &str) -> String {
 }
 
 /// Shows every subagent's beginning and end. It ends with the engine.
-pub async fn follow_all(handle: &Handle, watch: &mut dyn Watch, screen: &Screen) {
-    let mut known: HashMap<ChildId, (String, usize)> = HashMap::new();
+pub async fn follow_all(watch: &mut dyn Watch, screen: &mut Screen) {
+    let mut sets = Sets::default();
     while let Some(event) = watch.next().await {
-        match event {
-            LiveEvent::Started { child, task_index, .. } => {
-                if !known.contains_key(&child) {
-                    learn(&mut known, &handle.view(None).await);
-                }
-                if let Some((goal, of)) = known.get(&child) {
-                    screen.started(task_index, *of, goal);
-                }
-            }
-            LiveEvent::Settled { child, task_index, outcome, error, elapsed, .. } => {
-                let (goal, of) = known.remove(&child).unwrap_or_default();
-                let error = error.as_deref();
-                screen.ended(&Ended { task_index, of, goal: &goal, outcome, error, elapsed });
-            }
-            LiveEvent::Lagged(lost) => screen.head(&format!("({lost} lines of progress were lost)")),
-            LiveEvent::Told { .. } => {}
-        }
-    }
-}
-
-fn learn(known: &mut HashMap<ChildId, (String, usize)>, views: &[ChildView]) {
-    let mut counts = HashMap::new();
-    for view in views {
-        *counts.entry(&view.delegation).or_insert(0) += 1;
-    }
-    for view in views {
-        let of = counts.get(&view.delegation).copied().unwrap_or_default();
-        known.entry(view.child.clone()).or_insert_with(|| (view.goal.clone(), of));
+        sets.take(&event).iter().for_each(|notice| screen.show(notice));
     }
 }

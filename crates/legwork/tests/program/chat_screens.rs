@@ -146,7 +146,7 @@ fn prog_08_a_completion_disturbs_nothing_that_is_being_typed() {
     server.gate("held").open();
     for number in 1..=3 {
         server.gate(&format!("end {number}")).open();
-        screen.wait_for(&format!("✓ {number}/3"));
+        screen.wait_for(&format!("✓ [set 1 · {number}/3]"));
         screen.wait("the cursor", |_| before(&screen) == typed);
     }
     screen.wait_for("Answer 2.");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say, unauthorized};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, tasks_toml};
@@ -136,6 +136,7 @@ fn k16_two_hundred_tasks_all_complete_and_never_more_than_ten_at_once() {
     assert!(log.violations().is_empty(), "{}", log.summary());
 }
 
+/// Proves PROG-1, PROG-2, PROG-8.
 #[test]
 fn prog_04_people_read_results_on_stdout_and_progress_on_stderr() {
     let server = ScriptedServer::start(
@@ -150,11 +151,35 @@ fn prog_04_people_read_results_on_stdout_and_progress_on_stderr() {
         assert!(ended.stdout.contains(part), "{part:?}: {ended}");
     }
     assert!(ended.stdout.trim_end().lines().last().is_some_and(|line| line.contains("2 of 2 completed")));
-    for part in ["2 tasks", "▶ 1/2  the first goal", "✓ 2/2  the second goal"] {
+    for part in [
+        "2 tasks; ",
+        "\n🔀 [set 1] 2 tasks\n",
+        "\n  ▶ [set 1 · 1/2] the first goal\n",
+        "\n  ✓ [set 1 · 2/2] the second goal  (",
+    ] {
         assert!(ended.stderr.contains(part), "{part:?}: {ended}");
     }
     let quiet = home.legwork(&["delegate", "-q", "--goal", "the first goal"]).run();
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""), "{quiet}");
+}
+
+/// The result of one that is alone follows at once, so only its failure has a line, and its reason is told in our words.
+/// Proves PROG-3, PROG-7, PROG-11.
+#[test]
+fn of_a_single_task_only_a_failure_is_told_beside_its_result() {
+    let server = ScriptedServer::start(
+        Scripts::default()
+            .agent("well", Script::new().step(say("done")))
+            .agent("ill", Script::always(unauthorized())),
+    );
+    let home = Home::with(&server);
+    let well = home.legwork(&["delegate", "--goal", "well"]).run();
+    assert!(well.stderr.contains("\n  ▶ well\n") && !well.stderr.contains("✓"), "{well}");
+    let ill = home.legwork(&["delegate", "--goal", "ill"]).run();
+    assert_eq!(ill.code, 1, "{ill}");
+    let warning =
+        ill.stderr.lines().find(|line| line.starts_with("⚠ subagent failed: ill  (")).expect("a warning");
+    assert!(warning.ends_with(" — the provider refused the key") && !ill.stderr.contains("✗"), "{ill}");
 }
 
 #[test]

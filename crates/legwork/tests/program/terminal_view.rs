@@ -65,6 +65,7 @@ fn k24_no_control_character_of_a_child_is_printed_by_any_verb() {
     assert_plain(&home.legwork(&["delegate", "tasks.toml"]).run());
 }
 
+/// Proves PROG-8, PROG-9.
 #[test]
 fn prog_04_a_terminal_shows_a_live_line_for_each_child() {
     let scripts = Scripts::default()
@@ -79,13 +80,17 @@ fn prog_04_a_terminal_shows_a_live_line_for_each_child() {
         let running = order.env("TERM", "xterm-256color").start_on_terminal(100, 30);
         server.gate("held").wait_reached();
         until("the line of the one that runs", || running.stderr().contains("held  ").then_some(()));
+        until("what is left", || running.stderr().contains("🔀 set 1 · 1 task remaining").then_some(()));
         let live = running.stderr();
         assert!(live.contains("tok"), "{live:?}");
         assert_eq!(live.contains("\u{1b}[36m"), !no_color, "{live:?}");
         server.gate("held").open();
         let ended = running.wait();
         assert_eq!(ended.code, 0, "{ended:?}");
-        assert!(ended.stderr.contains("✓ 1/2  quick") && ended.stderr.contains("✓ 2/2  held"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("✓ [set 1 · 1/2] quick") && ended.stderr.contains("✓ [set 1 · 2/2] held"),
+            "{ended:?}"
+        );
         assert!(!ended.stderr.contains("owned") && !ended.stdout.contains('\u{1b}'), "{ended:?}");
     }
 }

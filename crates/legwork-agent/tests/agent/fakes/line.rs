@@ -54,7 +54,7 @@ fn word(event: &LineEvent) -> String {
         LineEvent::Thinking(text) => format!("thinking {text}"),
         LineEvent::Replied { usage, .. } => format!("replied {}/{}", usage.input, usage.output),
         LineEvent::Retrying { .. } => "retrying".to_owned(),
-        LineEvent::ToolStarted { tool, arguments } => format!("started {tool} {arguments}"),
+        LineEvent::ToolStarted { tool, arguments, .. } => format!("started {tool} {arguments}"),
         LineEvent::ToolMoved => "moved".to_owned(),
         LineEvent::ToolEnded { tool, result, is_error, .. } => format!("ended {tool} {result} {is_error}"),
         LineEvent::Compacted { messages, .. } => format!("compacted {messages}"),

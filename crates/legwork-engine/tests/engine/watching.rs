@@ -1,0 +1,136 @@
+//! What is told of running children, to watchers, to hosts and to transcripts.
+
+use crate::scene::{Scene, options};
+use legwork_core::ids::ChildId;
+use legwork_core::outcome::Outcome;
+use legwork_core::ports::{Delegator, Heading, LiveEvent, TranscriptError, Transcripts, Watch};
+use legwork_core::pulse::LineEvent;
+use legwork_core::relay::{News, Relay};
+use legwork_core::time::Timestamp;
+use legwork_testkit::memory::MemoryStore;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Transcripts that remember what they were told, or cannot be made.
+#[derive(Default)]
+struct Kept {
+    notes: Mutex<Vec<String>>,
+    fails: bool,
+}
+
+impl Kept {
+    fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Transcripts for Kept {
+    fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
+        if self.fails {
+            let source = std::io::Error::other("no room");
+            return Err(TranscriptError { path: "/live".to_owned(), source });
+        }
+        Ok(headings.iter().map(|heading| format!("/live/task-{}.log", heading.task_index)).collect())
+    }
+
+    fn append(&self, _: &ChildId, _: Timestamp, event: &LineEvent) {
+        if let LineEvent::Note(note) = event {
+            self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note.clone());
+        }
+    }
+
+    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
+}
+
+async fn scene(kept: Kept) -> (Scene, Arc<Kept>) {
+    let kept = Arc::new(kept);
+    let store = Arc::new(MemoryStore::new());
+    (Scene::writing(store, kept.clone(), (1, options(2))).await, kept)
+}
+
+fn note(text: &str) -> LineEvent {
+    LineEvent::Note(text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn evtc_04_without_a_watcher_only_the_transcript_hears() {
+    let (scene, kept) = scene(Kept::default()).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    let line = scene.troupe.line("until told");
+    line.tell(note("nobody watches"));
+    let mut watch = scene.handle.watch();
+    line.tell(note("somebody watches"));
+    let Some(LiveEvent::Told { event, .. }) = watch.next().await else { panic!("it is told") };
+    assert_eq!(event, note("somebody watches"));
+    assert_eq!(kept.notes(), ["nobody watches", "somebody watches"]);
+    scene.troupe.say("told");
+    scene.joined(&ticket).await;
+}
+
+/// Proves LIVE-11.
+#[tokio::test(start_paused = true)]
+async fn work_goes_on_without_transcripts_that_cannot_be_made() {
+    let (scene, _) = scene(Kept { fails: true, ..Kept::default() }).await;
+    let ticket = scene.dispatch(&["answer", "answer too"]).await;
+    assert!(ticket.transcripts.is_empty() && ticket.delegation.as_str().starts_with("deleg_"), "{ticket:?}");
+    let record = scene.joined(&ticket).await;
+    assert!(record.children.iter().all(|child| child.outcome() == Some(Outcome::Succeeded)));
+}
+
+/// Proves LIVE-13.
+#[tokio::test(start_paused = true)]
+async fn the_places_of_transcripts_are_stored_with_the_call() {
+    let (scene, _) = scene(Kept::default()).await;
+    let ticket = scene.dispatch(&["answer", "answer too"]).await;
+    let paths = ["/live/task-0.log", "/live/task-1.log"];
+    assert_eq!(
+        (
+            ticket.transcripts.as_slice(),
+            scene.stored(&ticket.delegation).await.accepted.transcripts.as_slice()
+        ),
+        (&paths.map(str::to_owned)[..], &paths.map(str::to_owned)[..])
+    );
+    scene.joined(&ticket).await;
+}
+
+/// What a host receives until so many children have ended, in short.
+async fn heard(watch: &mut dyn Watch, ends: usize) -> Vec<(String, u32, bool, News)> {
+    let mut relay = Relay::default();
+    let (mut heard, mut ended) = (Vec::new(), 0);
+    while ended < ends {
+        let event = watch.next().await.expect("the engine runs");
+        ended += usize::from(matches!(event, LiveEvent::Settled { .. }));
+        let events = relay.take(&event).into_iter();
+        heard.extend(
+            events.map(|event| (event.who.goal, event.who.depth, event.who.parent_id.is_some(), event.news)),
+        );
+    }
+    heard
+}
+
+#[tokio::test(start_paused = true)]
+async fn evtc_01_evtc_02_a_host_hears_of_a_tree_from_the_request_to_the_end() {
+    let (scene, _) = scene(Kept::default()).await;
+    let mut watch = scene.handle.watch();
+    let ticket = scene.dispatch(&["tree 1 1"]).await;
+    let heard = heard(watch.as_mut(), 2).await;
+    scene.joined(&ticket).await;
+    let course = |goal: &str| -> Vec<&(String, u32, bool, News)> {
+        heard.iter().filter(|(told, ..)| told == goal).collect()
+    };
+    for (goal, depth, is_below) in [("tree 1 1", 1, false), ("tree 1 0", 2, true)] {
+        let course = course(goal);
+        assert!(course.iter().all(|event| (event.1, event.2) == (depth, is_below)), "{course:?}");
+        let [(.., News::SpawnRequested), (.., News::Start), .., (.., News::Complete(end))] =
+            course.as_slice()
+        else {
+            panic!("{course:?}")
+        };
+        assert_eq!(end.status.as_str(), "completed");
+    }
+    let place = |wanted: fn(&News) -> bool, goal: &str| {
+        heard.iter().position(|(told, .., news)| told == goal && wanted(news)).expect("it is told")
+    };
+    let ended = |news: &News| matches!(news, News::Complete(_));
+    assert!(place(ended, "tree 1 0") < place(ended, "tree 1 1"), "{heard:?}");
+}

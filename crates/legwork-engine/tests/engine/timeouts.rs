@@ -26,7 +26,11 @@ async fn working(limit: Duration) -> (Scene, Ticket) {
 }
 
 fn tool() -> LineEvent {
-    LineEvent::ToolStarted { tool: "terminal".to_owned(), arguments: "make".to_owned() }
+    LineEvent::ToolStarted {
+        call: "c1".to_owned(),
+        tool: "terminal".to_owned(),
+        arguments: "make".to_owned(),
+    }
 }
 
 fn tell(scene: &Scene, event: LineEvent) {

@@ -4,7 +4,7 @@ use crate::budget::Allowance;
 use crate::ids::{CallKey, ChildId, DelegationId, SessionId, UnitId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// One item of the call. What came in later is left out of the stored form where it says nothing, so tasks that were stored
 /// before can be read.
@@ -23,6 +23,9 @@ pub struct Task {
     /// The route of its child, where that is not the route of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
+    /// With which other tasks of the call it comes back, where a call may come back in parts; never empty (TASK-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 impl Task {
@@ -134,6 +137,40 @@ pub struct Unit {
     pub id: UnitId,
     /// The positions of its tasks in the call.
     pub task_indexes: Vec<usize>,
+    /// What its tasks have in common; `None` for a task without group, and for a call that comes back whole.
+    #[serde(default)]
+    pub group: Option<String>,
+}
+
+impl Unit {
+    /// The units of an accepted call, in the order of their ids: the whole call, or with `independent` one for each
+    /// group in the order in which the groups appear, and one for each task without group (DISP-16, DISP-18).
+    pub fn of_call(delegation: &DelegationId, tasks: &[Task], independent: bool) -> Vec<Unit> {
+        let mut parts: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+        if independent {
+            let mut place_of_group: HashMap<&str, usize> = HashMap::new();
+            for (index, task) in tasks.iter().enumerate() {
+                let group = task.group.as_deref();
+                let known = group.and_then(|group| place_of_group.get(group));
+                match known {
+                    Some(place) => parts[*place].1.push(index),
+                    None => {
+                        place_of_group.extend(group.map(|group| (group, parts.len())));
+                        parts.push((group, vec![index]));
+                    }
+                }
+            }
+        } else {
+            parts.push((None, (0..tasks.len()).collect()));
+        }
+        let several = parts.len() > 1;
+        let units = (1..).zip(parts).map(|(k, (group, task_indexes))| Unit {
+            id: if several { UnitId::part(delegation, k) } else { UnitId::whole(delegation) },
+            task_indexes,
+            group: group.map(str::to_owned),
+        });
+        units.collect()
+    }
 }
 
 /// The durable handle of an accepted delegation.
@@ -167,5 +204,53 @@ mod tests {
         assert_eq!(own.route_within(&setting).model, "p/other");
         assert_eq!(task.route_within(&setting).model, "p/m", "the sibling's is not touched");
         assert!(!serde_json::to_string(&task).expect("it is written").contains("route"));
+    }
+
+    fn units(groups: &[Option<&str>], independent: bool) -> Vec<(String, Vec<usize>, Option<String>)> {
+        let task = |group: &Option<&str>| Task { group: group.map(str::to_owned), ..Task::of("look") };
+        let tasks: Vec<Task> = groups.iter().map(task).collect();
+        let units = Unit::of_call(&DelegationId::from_bits(1), &tasks, independent);
+        units
+            .into_iter()
+            .map(|unit| (unit.id.as_str()[14..].to_owned(), unit.task_indexes, unit.group))
+            .collect()
+    }
+
+    #[test]
+    fn disp_16_a_call_is_one_unit_unless_its_completions_are_independent() {
+        let groups = [Some("a"), None, Some("a")];
+        assert_eq!(units(&groups, false), [(String::new(), vec![0, 1, 2], None)]);
+    }
+
+    #[test]
+    fn disp_16_disp_18_groups_make_units_in_the_order_in_which_they_appear() {
+        let groups = [Some("b"), None, Some("a"), None, Some("b"), Some("A")];
+        let named = |k: &str, indexes: &[usize], group: Option<&str>| {
+            (k.to_owned(), indexes.to_vec(), group.map(str::to_owned))
+        };
+        let expected = [
+            named("-1", &[0, 4], Some("b")),
+            named("-2", &[1], None),
+            named("-3", &[2], Some("a")),
+            named("-4", &[3], None),
+            named("-5", &[5], Some("A")),
+        ];
+        assert_eq!(units(&groups, true), expected);
+    }
+
+    #[test]
+    fn disp_18_a_unit_that_is_alone_has_the_id_of_the_call() {
+        assert_eq!(units(&[None], true), [(String::new(), vec![0], None)]);
+        let alone = (String::new(), vec![0, 1], Some("a".to_owned()));
+        assert_eq!(units(&[Some("a"), Some("a")], true), [alone]);
+    }
+
+    #[test]
+    fn a_task_and_a_unit_from_before_there_were_groups_are_read() {
+        let task: Task = serde_json::from_str(r#"{"goal": "g", "context": null}"#).expect("an older task");
+        assert_eq!(task, Task::of("g"));
+        let unit: Unit =
+            serde_json::from_str(r#"{"id": "deleg_1", "task_indexes": [0]}"#).expect("an older unit");
+        assert_eq!(unit.group, None);
     }
 }

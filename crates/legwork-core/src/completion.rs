@@ -5,8 +5,9 @@ mod cut;
 
 pub use cut::{Aside, StallKeys, TimeoutKeys};
 
+use crate::batch::Unit;
 use crate::fact::Accepted;
-use crate::ids::DelegationId;
+use crate::ids::{DelegationId, UnitId};
 use crate::outcome::{FailureKind, Outcome, StopReason, WireStatus};
 use crate::record::{ChildRecord, DelegationRecord};
 use crate::report::TraceItem;
@@ -74,22 +75,65 @@ pub struct BatchResult {
     /// The transcripts of the children that ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_transcripts: Vec<String>,
+    /// What the tasks have in common, when they are one unit with a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The units of the tasks, when there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<UnitResult>,
+}
+
+/// One of several units of a call (OUT-4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitResult {
+    /// The unit.
+    pub delegation_id: UnitId,
+    /// What its tasks have in common; null for a task without group.
+    pub group: Option<String>,
+    /// Its tasks.
+    pub task_indexes: Vec<usize>,
+}
+
+impl UnitResult {
+    /// What is shown of `units`: nothing when the call came back whole.
+    pub fn of_several<'a>(units: impl ExactSizeIterator<Item = &'a Unit>) -> Vec<UnitResult> {
+        if units.len() < 2 {
+            return Vec::new();
+        }
+        let shown = units.map(|unit| UnitResult {
+            delegation_id: unit.id.clone(),
+            group: unit.group.clone(),
+            task_indexes: unit.task_indexes.clone(),
+        });
+        shown.collect()
+    }
 }
 
 impl BatchResult {
     /// The results so far of a stored delegation. Children that have not settled have no entry.
     pub fn of(record: &DelegationRecord) -> BatchResult {
-        let settled = record.children.iter().enumerate();
+        let all: Vec<usize> = (0..record.children.len()).collect();
+        BatchResult::of_tasks(record, &all)
+    }
+
+    /// The results so far of some of its tasks.
+    pub fn of_tasks(record: &DelegationRecord, wanted: &[usize]) -> BatchResult {
+        let accepted = &record.accepted;
+        let children = record.children.iter().enumerate().filter(|(index, _)| wanted.contains(index));
+        let end = children.clone().filter_map(|(_, child)| child.ended_at).max();
         let results: Vec<Entry> =
-            settled.filter_map(|(index, child)| entry(&record.accepted, index, child)).collect();
-        let end = record.children.iter().filter_map(|child| child.ended_at).max();
+            children.filter_map(|(index, child)| entry(accepted, index, child)).collect();
         let total = end.map_or(0.0, |end| end.since(record.accepted_at).as_secs_f64());
         let live_transcripts = results.iter().filter_map(|entry| entry.live_transcript.clone()).collect();
+        let touched = |unit: &&Unit| unit.task_indexes.iter().any(|task| wanted.contains(task));
+        let units: Vec<&Unit> = accepted.units.iter().filter(touched).collect();
         BatchResult {
-            delegation_id: record.accepted.delegation.clone(),
+            delegation_id: accepted.delegation.clone(),
             results,
             total_duration_seconds: rounded(total, 2),
             live_transcripts,
+            group: if let [unit] = units.as_slice() { unit.group.clone() } else { None },
+            units: UnitResult::of_several(units.into_iter()),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::options::Options;
 use legwork_core::batch::{NewBatch, Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Fact};
-use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, UnitId};
+use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::Refusal;
 use legwork_core::pulse::Pulse;
@@ -172,7 +172,7 @@ impl Book {
         if let Some(refusal) = self.objection(&batch) {
             return vec![Effect::Refuse(reply, refusal)];
         }
-        let accepted = accepted(batch, ids);
+        let accepted = accepted(batch, ids, self.options.independent_completions);
         let ticket = accepted.ticket();
         for (index, child) in accepted.children.iter().enumerate() {
             self.whereabouts.insert(child.clone(), (accepted.delegation.clone(), index));
@@ -358,11 +358,10 @@ fn honest_ending(state: ChildState, ending: Ending) -> Ending {
     }
 }
 
-/// The whole call is one unit until independent completions exist (DISP-16). A child waits for its own children, whatever
-/// its session could do (MODE-1).
-fn accepted(batch: NewBatch, ids: NewIds) -> Accepted {
+/// A child waits for its own children, whatever its session could do (MODE-1).
+fn accepted(batch: NewBatch, ids: NewIds, independent: bool) -> Accepted {
     let reach = if batch.lineage.parent.is_some() { Reach::Joined } else { batch.reach };
-    let unit = Unit { id: UnitId::whole(&ids.delegation), task_indexes: (0..batch.tasks.len()).collect() };
+    let units = Unit::of_call(&ids.delegation, &batch.tasks, independent);
     Accepted {
         delegation: ids.delegation,
         lineage: batch.lineage,
@@ -370,7 +369,7 @@ fn accepted(batch: NewBatch, ids: NewIds) -> Accepted {
         reach,
         tasks: batch.tasks,
         children: ids.children,
-        units: vec![unit],
+        units,
         setting: batch.setting,
         transcripts: ids.transcripts,
     }

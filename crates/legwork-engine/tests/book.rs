@@ -23,6 +23,7 @@ fn book(children_max: usize) -> Book {
         queue_max: 10,
         depth_max: 3,
         at_capacity: AtCapacity::Queue,
+        independent_completions: false,
         patience: Patience {
             idle: seconds(PATIENCE),
             tool: seconds(PATIENCE),

@@ -1,12 +1,14 @@
 //! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
 
-use legwork_core::completion::{BatchResult, Entry};
+use legwork_core::completion::{BatchResult, Entry, UnitResult};
 use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
 
 use crate::failure::Exit;
 use crate::wording;
 use std::time::Duration;
+
+const GROUP_WIDTH: usize = 60;
 
 /// The results so far, in task order.
 pub struct Outcomes<'a> {
@@ -24,10 +26,7 @@ impl<'a> Outcomes<'a> {
 
     /// Those of some of its tasks.
     pub fn of(record: &'a DelegationRecord, wanted: Vec<usize>) -> Self {
-        let mut batch = BatchResult::of(record);
-        batch.results.retain(|entry| wanted.contains(&entry.task_index));
-        batch.live_transcripts =
-            batch.results.iter().filter_map(|entry| entry.live_transcript.clone()).collect();
+        let batch = BatchResult::of_tasks(record, &wanted);
         Outcomes { record, batch, wanted }
     }
 
@@ -58,17 +57,32 @@ impl<'a> Outcomes<'a> {
 
     /// The delivery of the unit, or of each when there are several.
     fn delivery(&self) -> Value {
-        let states: Vec<&str> =
-            self.record.deliveries.iter().map(|delivery| delivery.state.as_str()).collect();
+        let units = self.record.accepted.units.iter().zip(&self.record.deliveries);
+        let asked_for =
+            units.filter(|(unit, _)| unit.task_indexes.iter().any(|task| self.wanted.contains(task)));
+        let states: Vec<&str> = asked_for.map(|(_, delivery)| delivery.state.as_str()).collect();
         match states.as_slice() {
             [one] => json!(one),
             several => json!(several),
         }
     }
 
-    /// The text for people: a head and a body for each task, then a line that counts.
+    /// The text for people: a head and a body for each task, those of each unit under a line of its own when there are
+    /// several, then a line that counts.
     pub fn to_text(&self) -> String {
-        let mut parts: Vec<String> = self.batch.results.iter().map(|entry| self.entry_text(entry)).collect();
+        let mut parts = Vec::new();
+        if self.batch.units.is_empty() {
+            parts.extend(self.batch.results.iter().map(|entry| self.entry_text(entry)));
+        }
+        for unit in &self.batch.units {
+            let of_unit =
+                self.batch.results.iter().filter(|entry| unit.task_indexes.contains(&entry.task_index));
+            let entries: Vec<String> = of_unit.map(|entry| self.entry_text(entry)).collect();
+            if !entries.is_empty() {
+                parts.push(unit_text(unit));
+                parts.extend(entries);
+            }
+        }
         parts.extend(self.open_text());
         parts.push(self.closing_line());
         parts.join("\n\n")
@@ -107,6 +121,12 @@ impl<'a> Outcomes<'a> {
             wording::duration(total)
         )
     }
+}
+
+fn unit_text(unit: &UnitResult) -> String {
+    let group =
+        unit.group.as_deref().map(|group| format!("  group {}", wording::one_line(group, GROUP_WIDTH)));
+    format!("{}{}", unit.delegation_id, group.unwrap_or_default())
 }
 
 fn indented(text: &str) -> String {

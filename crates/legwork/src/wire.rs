@@ -226,6 +226,7 @@ impl Tools {
             reach,
             concurrent_max: settings.max_concurrent_children,
             depth_max: depth_max(settings),
+            independent_completions: settings.independent_completions,
             goal_bytes_max: settings.goal_max_bytes,
             children_max,
             summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
@@ -291,6 +292,7 @@ fn options(settings: &DelegationSettings) -> Options {
             settings::AtCapacity::Queue | settings::AtCapacity::Sync => AtCapacity::Queue,
             settings::AtCapacity::Reject => AtCapacity::Reject,
         },
+        independent_completions: settings.independent_completions,
         patience: Patience {
             idle: settings.stall_idle,
             tool: settings.stall_tool,

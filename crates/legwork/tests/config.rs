@@ -273,7 +273,6 @@ fn files_that_are_not_text_or_not_there_are_told() {
 fn what_is_not_built_yet_is_refused_by_name() {
     let cases = [
         "at_capacity = \"sync\"",
-        "independent_completions = true",
         "worktree_isolation = true",
         "command = \"claude\"",
         "args = []",

@@ -81,7 +81,9 @@ pub(crate) fn write(arrival: &Arrival, bytes_max: usize, spill: &Path) -> Comple
         }
     }
     let lines: Vec<title::Line<'_>> = tasks.iter().map(Task::title_line).collect();
-    Completion { title: title::title(&lines), text }
+    let unit = arrival.record.accepted.units.get(arrival.unit);
+    let group = unit.and_then(|unit| unit.group.as_deref());
+    Completion { title: title::title(group, &lines), text }
 }
 
 fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {

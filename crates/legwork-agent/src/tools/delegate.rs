@@ -57,6 +57,8 @@ pub struct DelegateOptions {
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
     /// switched off; children at or below it do not get this tool (BUILD-3).
     pub depth_max: u32,
+    /// Whether the tasks of a call come back by their groups (`delegation.independent_completions`).
+    pub independent_completions: bool,
     /// Bytes of one goal, and of one context (`delegation.goal_max_bytes`).
     pub goal_bytes_max: usize,
     /// Children that all calls together may start; `None` for no such limit. In one-shot sessions it is
@@ -135,15 +137,18 @@ impl DelegateTool {
         let reserved = self.budget.reserve(tasks.len())?;
         let batch = self.batch(site, call_id, tasks.clone());
         let reach = batch.reach;
+        let mut unused = tasks::without_effect(fields);
+        if !self.options.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
+            unused.push(tasks::GROUP.to_owned());
+        }
         let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
         reserved.keep();
         match reach {
             Reach::Push | Reach::History => {
-                let mut unused = tasks::without_effect(fields);
                 unused.retain(|key| key != tasks::BACKGROUND);
                 Ok(ToolOutput::ok(handed::handle(&ticket, &tasks, &unused).to_string()))
             }
-            Reach::Joined => self.join(delegator, site, (&ticket.delegation, fields)).await,
+            Reach::Joined => self.join(delegator, site, (&ticket.delegation, unused)).await,
         }
     }
 
@@ -152,7 +157,7 @@ impl DelegateTool {
         &self,
         delegator: &dyn Delegator,
         site: &Site,
-        (delegation, fields): (&DelegationId, &Value),
+        (delegation, mut unused): (&DelegationId, Vec<String>),
     ) -> Result<ToolOutput, String> {
         site.line.park().await;
         let joined = delegator.join(delegation).await;
@@ -166,7 +171,6 @@ impl DelegateTool {
             (Err(error), Ok(())) => return Err(error.to_string()),
         };
         let mut notes = Vec::new();
-        let mut unused = tasks::without_effect(fields);
         if self.owes_no_async(site, &unused) {
             unused.retain(|key| key != tasks::BACKGROUND);
             notes.push(NO_ASYNC.to_owned());

@@ -1,7 +1,7 @@
 //! `delegate_task` of an agent that can be woken: the handle, and looking, steering and stopping.
 
 use crate::delegate_calls::{Door, OPTIONS};
-use crate::fakes::{Bench, FakeModel, Say, call, json_of};
+use crate::fakes::{Bench, FakeDelegator, FakeModel, Say, call, json_of};
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Effect, Site, Tool};
 use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
@@ -77,6 +77,73 @@ async fn out_03_to_08_a_call_of_a_session_that_can_be_woken_comes_back_at_once_w
     assert!(
         handle["control_hint"].as_str().is_some_and(|hint| hint.contains("steer") && hint.contains("stop"))
     );
+}
+
+/// A door where calls come back by their groups.
+async fn independent(options: DelegateOptions) -> Door {
+    let mut delegator = FakeDelegator::new().await;
+    delegator.independent = true;
+    Door::to(delegator, DelegateOptions { independent_completions: true, ..options })
+}
+
+/// Two tasks of one group and one without.
+fn grouped() -> Value {
+    json!({"tasks": [
+        {"goal": "look at the first half", "group": 7},
+        {"goal": "look at the whole thing", "group": ""},
+        {"goal": "look at the second half", "group": "7"},
+    ]})
+}
+
+/// Proves TASK-11, OUT-4, OUT-8.
+#[tokio::test]
+async fn out_04_a_call_in_several_units_lists_them_in_the_order_of_their_ids() {
+    let door = independent(PUSH).await;
+    let handle = ask(&door, grouped()).await;
+    assert_eq!(
+        handle["units"],
+        json!([
+            {"delegation_id": "deleg_00000001-1", "group": "7", "task_indexes": [0, 2]},
+            {"delegation_id": "deleg_00000001-2", "group": null, "task_indexes": [1]},
+        ])
+    );
+    let note = handle["note"].as_str().expect("a note");
+    assert!(
+        note.contains("3 subagents") && note.contains("in 2 units") && note.contains("Each unit reports")
+    );
+}
+
+#[tokio::test]
+async fn task_11_a_group_has_no_effect_where_calls_come_back_whole_and_that_is_said() {
+    let door = Door::new(PUSH).await;
+    let handle = ask(&door, grouped()).await;
+    assert_eq!(handle.get("units"), None);
+    assert!(handle["note"].as_str().is_some_and(|note| note.contains("`group`")), "{handle}");
+}
+
+#[tokio::test]
+async fn out_02_a_joined_call_in_several_units_brings_all_of_them_and_their_claims() {
+    let door = independent(OPTIONS).await;
+    let output = door.call(grouped()).await;
+    let answer = json_of(&output);
+    assert_eq!(answer["results"].as_array().map(Vec::len), Some(3), "{answer}");
+    assert_eq!(answer["units"].as_array().map(Vec::len), Some(2), "{answer}");
+    assert_eq!(answer["units"][0]["task_indexes"], json!([0, 2]));
+    assert_eq!(output.acknowledge.len(), 2);
+}
+
+#[test]
+fn tool_03_groups_are_offered_only_where_calls_come_back_by_them() {
+    let described = |options| {
+        let spec = DelegateTool::new(options).spec();
+        let offered = spec.parameters["properties"]["tasks"]["items"]["properties"].get("group").is_some();
+        (offered, spec.description)
+    };
+    let (offered, text) = described(PUSH);
+    assert!(!offered && text.contains("results of a call come together"), "{text}");
+    let (offered, text) = described(DelegateOptions { independent_completions: true, ..PUSH });
+    assert!(offered && text.contains("tasks of one `group` come back together"), "{text}");
+    assert!(!text.contains("results of a call come together"), "{text}");
 }
 
 #[tokio::test]

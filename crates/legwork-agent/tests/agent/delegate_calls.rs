@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub const OPTIONS: DelegateOptions = DelegateOptions {
     reach: Reach::Joined,
     concurrent_max: 10,
+    independent_completions: false,
     depth_max: 1,
     goal_bytes_max: 200,
     children_max: None,
@@ -142,7 +143,10 @@ async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
         ),
         (json!({"goal": "a", "output_schema": {"type": "object"}}), "`output_schema` is not built yet"),
         (json!({"tasks": [{"goal": "a", "images": ["x.png"]}]}), "tasks[0]: `images` is not built yet"),
-        (json!({"tasks": [{"goal": "a", "group": 1}]}), "tasks[0]: `group` is not built yet"),
+        (
+            json!({"tasks": [{"goal": "a", "group": "x".repeat(300)}]}),
+            "`group` has 300 bytes and at most 256",
+        ),
         (json!({"goal": "a", "route": "cheap"}), "`route` is not built yet"),
         (json!({"goal": "x".repeat(201)}), "`goal` has 201 bytes and delegation.goal_max_bytes is 200"),
         (json!({"goal": "a", "context": "é".repeat(101)}), "`context` has 202 bytes"),

@@ -234,6 +234,7 @@ fn options() -> Options {
         queue_max: 100,
         depth_max: DEPTH_MAX,
         at_capacity: AtCapacity::Queue,
+        independent_completions: false,
         patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
     }

@@ -20,6 +20,8 @@ pub struct Delegated {
     pub epoch: Epoch,
     /// How many facts were handed to the store.
     pub(super) seq: u64,
+    /// The position of each task's unit.
+    unit_of: Vec<usize>,
     /// Children that have not settled, by unit.
     open_of_unit: Vec<usize>,
     /// Children that have not settled.
@@ -70,7 +72,12 @@ impl Delegated {
             warned: false,
             inactivity: None,
         };
+        let mut unit_of = vec![0; accepted.tasks.len()];
+        for (place, unit) in accepted.units.iter().enumerate() {
+            unit.task_indexes.iter().for_each(|index| unit_of[*index] = place);
+        }
         Delegated {
+            unit_of,
             children: accepted.children.iter().map(tracked).collect(),
             open_of_unit: accepted.units.iter().map(|unit| unit.task_indexes.len()).collect(),
             open: accepted.children.len(),
@@ -115,8 +122,7 @@ impl Delegated {
 
     /// Whether every child of the unit that the task at `index` belongs to has settled.
     pub fn is_unit_settled(&self, index: usize) -> bool {
-        let position = self.accepted.units.iter().position(|unit| unit.task_indexes.contains(&index));
-        position.is_some_and(|position| self.open_of_unit[position] == 0)
+        self.open_of_unit[self.unit_of[index]] == 0
     }
 
     /// Wraps facts into an append that follows everything handed to the store before.
@@ -134,7 +140,7 @@ impl Delegated {
     }
 
     fn settled_unit(&mut self, index: usize) -> Option<Fact> {
-        let position = self.accepted.units.iter().position(|unit| unit.task_indexes.contains(&index))?;
+        let position = self.unit_of[index];
         self.open_of_unit[position] -= 1;
         let settled = self.open_of_unit[position] == 0;
         settled.then(|| Fact::UnitSettled { unit: self.accepted.units[position].id.clone() })

@@ -39,6 +39,7 @@ pub fn options(children_max: usize) -> Options {
         queue_max: 1000,
         depth_max: 4,
         at_capacity: AtCapacity::Queue,
+        independent_completions: false,
         patience: Patience { idle: IDLE_PATIENCE, tool: TOOL_PATIENCE, grace: STALL_GRACE, inactivity: None },
         stop_grace: STOP_GRACE,
     }

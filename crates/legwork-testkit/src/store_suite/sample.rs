@@ -90,7 +90,7 @@ fn task(n: u32, index: usize) -> Task {
 
 fn unit(delegation: &DelegationId, (k, count): (usize, usize), indexes: &[usize]) -> Unit {
     let id = if count == 1 { UnitId::whole(delegation) } else { UnitId::part(delegation, k + 1) };
-    Unit { id, task_indexes: indexes.to_vec() }
+    Unit { id, task_indexes: indexes.to_vec(), group: None }
 }
 
 fn setting() -> Setting {

@@ -111,6 +111,7 @@ fn options(chance: &mut Chance) -> Options {
         queue_max: *chance.pick(&[0, 4, 20, 1000, 1000]),
         depth_max: *chance.pick(&[1, 2, 3, 3]),
         at_capacity: if chance.once_in(8) { AtCapacity::Reject } else { AtCapacity::Queue },
+        independent_completions: chance.once_in(2),
         patience: Patience {
             idle: seconds(chance, 20),
             tool: seconds(chance, 60),

@@ -51,6 +51,9 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         return Err(paused());
     }
     let mut signals = Signals::listen()?;
+    if !settings.delegation.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
+        stderr::tell("note: `group` has no effect as long as delegation.independent_completions is off");
+    }
     let mut watch = workplace.handle.watch();
     let ticket = dispatch(&workplace, tasks).await?;
     let mut screen = Screen::of(invocation);

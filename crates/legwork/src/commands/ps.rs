@@ -130,7 +130,7 @@ impl Listing {
             unit.task_indexes.iter().map(|&task_index| self.child_json(record, task_index)).collect();
         json!({
             "unit_id": unit.id,
-            "group": null,
+            "group": unit.group,
             "delivery": record.deliveries[place].state.as_str(),
             "children": children,
         })

@@ -143,6 +143,7 @@ async fn unit_body(store: &SqliteStore, record: &DelegationRecord, place: usize)
     let unit = &record.accepted.units[place];
     Ok(json!({
         "unit_id": unit.id,
+        "group": unit.group,
         "task_indexes": unit.task_indexes,
         "delivery": record.deliveries[place].state.as_str(),
         "where": sentence(store, record, place).await?,
@@ -160,8 +161,9 @@ fn child_body(record: &DelegationRecord, task_index: usize) -> Value {
         "subagent_id": child.id,
         "task_index": task_index,
         "goal": record.accepted.tasks[task_index].goal,
-        "model": record.accepted.model_of(task_index),
-        "state": child.state.as_str(),
+            "model": record.accepted.model_of(task_index),
+            "group": record.accepted.tasks[task_index].group,
+            "state": child.state.as_str(),
         "started_at": child.started_at,
         "ended_at": child.ended_at,
         "transcript": record.accepted.transcripts.get(task_index),

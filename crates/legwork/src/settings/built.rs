@@ -15,7 +15,6 @@ const NOT_BUILT: &[(&str, Refused)] = &[
     ("delegation.at_capacity", Refused::Words(&["sync"])),
     ("delegation.request_overrides", Refused::AllButDefault),
     ("delegation.reasoning_effort", Refused::AllButDefault),
-    ("delegation.independent_completions", Refused::AllButDefault),
     ("delegation.compression_threshold_tokens", Refused::AllButDefault),
     ("delegation.inherit_mcp_toolsets", Refused::AllButDefault),
     ("delegation.default_toolsets", Refused::AllButDefault),

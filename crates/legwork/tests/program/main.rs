@@ -26,4 +26,5 @@ mod stop;
 mod terminal_view;
 mod texts;
 mod tools;
+mod units;
 mod wrong_input;

@@ -5,6 +5,7 @@ use super::quoted::name;
 use super::{Arrival, task::Task};
 use crate::quoted::MARK;
 use jiff::tz::TimeZone;
+use legwork_core::batch::Unit;
 use legwork_core::report::Cost;
 use legwork_core::time::Timestamp;
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ pub(super) fn head(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
     let (id, others) = match (accepted.units.as_slice(), accepted.units.get(arrival.unit)) {
         ([_], _) | (_, None) => (format!("delegation {}", accepted.delegation), ""),
         (_, Some(unit)) => (
-            format!("unit {} of delegation {}", unit.id, accepted.delegation),
+            format!("unit {}{} of delegation {}", unit.id, group(unit), accepted.delegation),
             " Its other units report in messages of their own.",
         ),
     };
@@ -39,6 +40,10 @@ pub(super) fn head(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
         MARK.trim_end(),
         counted(arrival, tasks),
     )
+}
+
+fn group(unit: &Unit) -> String {
+    unit.group.as_deref().map(|group| format!(" (group {})", name(group))).unwrap_or_default()
 }
 
 fn counted(arrival: &Arrival, tasks: &[Task<'_>]) -> String {

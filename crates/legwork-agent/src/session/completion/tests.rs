@@ -47,7 +47,11 @@ fn arrival(children: &[Child<'_>]) -> Arrival {
         reach: Reach::Push,
         tasks: children.iter().map(task).collect(),
         children: ids.clone(),
-        units: vec![Unit { id: UnitId::whole(&delegation), task_indexes: (0..children.len()).collect() }],
+        units: vec![Unit {
+            id: UnitId::whole(&delegation),
+            task_indexes: (0..children.len()).collect(),
+            group: None,
+        }],
         setting: Setting {
             folder: "/".to_owned(),
             route: Route {
@@ -263,15 +267,16 @@ fn ctrl_11_what_was_said_too_late_comes_back() {
     assert!(text.contains("| y\nSaid to it too late, so it has not read this:\n| hurry\n| up\n"), "{text}");
 }
 
+/// Proves EVT-5, EVT-15.
 #[test]
-fn a_unit_of_several_says_that_others_follow() {
+fn evt_05_a_unit_of_several_names_its_group_and_says_that_others_report_for_themselves() {
     let mut arrival = arrival(&[succeeded("a", "x"), succeeded("b", "y")]);
     let delegation = arrival.record.accepted.delegation.clone();
-    let unit = |k: usize| Unit { id: UnitId::part(&delegation, k), task_indexes: vec![k - 1] };
-    arrival.record.accepted.units = vec![unit(1), unit(2)];
+    let unit = |k: usize| Unit { id: UnitId::part(&delegation, k), task_indexes: vec![k - 1], group: None };
+    arrival.record.accepted.units = vec![unit(1), Unit { group: Some("docs] now".to_owned()), ..unit(2) }];
     arrival.unit = 1;
     let text = write(&arrival, 64 * 1024, Path::new("/nowhere")).text;
-    assert!(text.contains("unit deleg_000000ab-2 of delegation deleg_000000ab]"), "{text}");
+    assert!(text.contains("unit deleg_000000ab-2 (group docs??now) of delegation deleg_000000ab]"), "{text}");
     assert!(
         text.contains("TASK 2/2") && !text.contains("TASK 1/2") && text.contains("Its other units report")
     );

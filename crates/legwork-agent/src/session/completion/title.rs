@@ -17,8 +17,8 @@ pub(super) struct Line<'a> {
     pub(super) goal: &'a str,
 }
 
-/// The title of these tasks.
-pub(super) fn title(lines: &[Line<'_>]) -> String {
+/// The title of these tasks, which are a unit of such a group.
+pub(super) fn title(group: Option<&str>, lines: &[Line<'_>]) -> String {
     let words: Vec<&str> = lines.iter().map(word).collect();
     match (lines, words.as_slice()) {
         ([line], [word]) => format!("Subagent: {word} · {}", short(line.goal, GOAL_CHARS_MAX)),
@@ -28,7 +28,8 @@ pub(super) fn title(lines: &[Line<'_>]) -> String {
                 Some(first) if words.iter().all(|word| word == first) => (*first).to_owned(),
                 Some(_) | None => format!("finished with issues, {whole} completed"),
             };
-            format!("{} subagents: {outcome} · {}", lines.len(), goals(lines))
+            let named = group.map_or_else(|| goals(lines), |group| short(group, GOAL_OF_SEVERAL_CHARS_MAX));
+            format!("{} subagents: {outcome} · {named}", lines.len())
         }
     }
 }

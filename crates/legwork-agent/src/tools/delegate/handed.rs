@@ -3,6 +3,7 @@
 
 use crate::excerpt::head_of;
 use legwork_core::batch::{Task, Ticket};
+use legwork_core::completion::UnitResult;
 use serde_json::{Value, json};
 
 /// Bytes of one goal that are repeated.
@@ -27,9 +28,9 @@ pub(super) fn handle(ticket: &Ticket, tasks: &[Task], unused: &[String]) -> Valu
         "subagent_ids": ticket.children,
         "control_hint": CONTROL_HINT,
     });
-    if ticket.units.len() > 1 {
-        let unit = |unit: &legwork_core::batch::Unit| json!({"delegation_id": unit.id, "group": null, "task_indexes": unit.task_indexes});
-        handle["units"] = ticket.units.iter().map(unit).collect();
+    let units = UnitResult::of_several(ticket.units.iter());
+    if !units.is_empty() {
+        handle["units"] = json!(units);
     }
     let transcripts: Vec<&String> = ticket.transcripts.iter().filter(|path| !path.is_empty()).collect();
     if !transcripts.is_empty() {
@@ -43,7 +44,7 @@ fn note(ticket: &Ticket, tasks: usize, unused: &[String]) -> String {
     let work = match (tasks, ticket.units.len()) {
         (1, _) => "The subagent works in the background. Its result comes as a message of its own after you have ended your turn".to_owned(),
         (tasks, 1) => format!("{tasks} subagents work in the background. Their results come together, as one message of its own after you have ended your turn and all of them have ended"),
-        (tasks, units) => format!("{tasks} subagents work in the background, in {units} units. Each unit reports by itself, as a message of its own after you have ended your turn"),
+        (tasks, units) => format!("{tasks} subagents work in the background, in {units} units. Each unit reports by itself, as a message of its own after you have ended your turn and its own subagents have ended; it waits for no other"),
     };
     let mut note = format!(
         "{work}. There is no result yet: do not state or guess one, and do not wait or poll. Finish what does not depend on it, \

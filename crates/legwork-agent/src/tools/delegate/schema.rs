@@ -1,6 +1,7 @@
 //! How `delegate_task` is described to a model. The text is made from the limits and the reach as they are, so that what
 //! is promised is what happens (TOOL-6, TOOL-7).
 
+use super::tasks::GROUP;
 use super::{DELEGATE_TASK, DelegateOptions};
 use crate::models::ToolSpec;
 use legwork_core::batch::Reach;
@@ -30,30 +31,39 @@ fn description(options: &DelegateOptions) -> String {
          - {}\n\
          - What a subagent says about effects outside is its own report; verify what matters.\n\
          - Do not delegate a single tool call or mechanical work; do that yourself.",
-        when(options.reach),
+        when(options.reach, options.independent_completions),
         options.concurrent_max,
         lasting(options.reach),
     )
 }
 
-fn when(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Joined => {
-            "The call comes back when all of them have ended, with one result a task in the order of the tasks."
+fn when(reach: Reach, independent: bool) -> String {
+    let comes = match (reach, independent) {
+        (Reach::Joined, _) => {
+            return "The call comes back when all of them have ended, with one result a task in the order of the tasks."
+                .to_owned();
         }
-        Reach::Push => {
-            "They work in the background: the call comes back at once with a handle and no result.\n\
-             - The results of a call come together, as one message of its own, after you have ended your turn and all its \
-             subagents have ended. Until then nothing of them is known: do not state or guess results.\n\
-             - Do not poll or wait. Finish what does not depend on the results, then end your turn with a one-line status."
+        (Reach::Push, false) => {
+            "The results of a call come together, as one message of its own, after you have ended your turn and all its \
+             subagents have ended"
         }
-        Reach::History => {
-            "They work in the background: the call comes back at once with a handle and no result.\n\
-             - The results of a call come together, as one message of its own that you read in a later turn. Until then \
-             nothing of them is known: do not state or guess results.\n\
-             - Do not poll or wait. Finish what does not depend on the results, then end your turn with a one-line status."
+        (Reach::Push, true) => {
+            "The tasks of one `group` come back together, and a task without group by itself: each time as one message of \
+             its own, after you have ended your turn and those subagents have ended, without waiting for the others"
         }
-    }
+        (Reach::History, false) => {
+            "The results of a call come together, as one message of its own that you read in a later turn"
+        }
+        (Reach::History, true) => {
+            "The tasks of one `group` come back together, and a task without group by itself: each time as one message of \
+             its own that you read in a later turn"
+        }
+    };
+    format!(
+        "They work in the background: the call comes back at once with a handle and no result.\n\
+         - {comes}. Until then nothing of them is known: do not state or guess results.\n\
+         - Do not poll or wait. Finish what does not depend on the results, then end your turn with a one-line status."
+    )
 }
 
 fn lasting(reach: Reach) -> &'static str {
@@ -97,6 +107,12 @@ fn parameters(options: &DelegateOptions) -> Value {
             }
         }
     });
+    if options.independent_completions {
+        parameters["properties"]["tasks"]["items"]["properties"][GROUP] = json!({
+            "type": "string",
+            "description": "Tasks with the same group come back together."
+        });
+    }
     match options.reach {
         // A caller that waits has nothing to look at, to steer or to stop.
         Reach::Joined => {}

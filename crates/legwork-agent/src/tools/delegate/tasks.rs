@@ -50,9 +50,13 @@ impl std::fmt::Display for TaskError {
 /// The key by which models ask for what the session decides (TOOL-9).
 pub(super) const BACKGROUND: &str = "background";
 /// Keys of a task.
-const TASK_KEYS: [&str; 2] = ["goal", "context"];
+const TASK_KEYS: [&str; 3] = ["goal", "context", GROUP];
+/// The key that says with which other tasks one comes back.
+pub(super) const GROUP: &str = "group";
+/// Bytes of a group's name.
+const GROUP_BYTES_MAX: usize = 256;
 /// Keys of a task and of a call that will mean something and do not yet.
-const NOT_BUILT: [&str; 4] = ["output_schema", "images", "group", "route"];
+const NOT_BUILT: [&str; 3] = ["output_schema", "images", "route"];
 /// Keys that models send out of habit and that decide nothing (TOOL-8…10, TOOL-18).
 const WITHOUT_EFFECT: [&str; 5] = [BACKGROUND, "max_iterations", "role", "acp_command", "acp_args"];
 
@@ -69,12 +73,13 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
     check_keys(fields, &allowed, rules).map_err(whole)?;
     let context = text(fields, "context", rules).map_err(whole)?;
     let goal = text(fields, "goal", rules).map_err(whole)?;
+    let group = group(fields).map_err(whole)?;
     match (listed(fields.get("tasks"))?, goal) {
         (Some(_), Some(_)) => {
             Err(whole("send either `goal` for one task or `tasks` for a list, not both; nothing was started"))
         }
         (Some(listed), None) => several(&listed, context.as_deref(), rules),
-        (None, Some(goal)) => Ok(vec![Task { goal, context, ..Task::default() }]),
+        (None, Some(goal)) => Ok(vec![Task { goal, context, group, ..Task::default() }]),
         (None, None) => Err(whole(
             "there is no task: send `tasks`, a list of objects with a `goal` each, such as {\"tasks\": [{\"goal\": \"…\", \"context\": \"…\"}]}",
         )),
@@ -85,9 +90,9 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
 pub(super) fn without_effect(source: &Value) -> Vec<String> {
     let mut names = Vec::new();
     let beside_tasks = matches!(listed(source.get("tasks")), Ok(Some(_)));
-    if beside_tasks && source.get("context").is_some_and(|context| !is_absent(context)) {
-        names.push("context".to_owned());
-    }
+    let beside =
+        ["context", GROUP].into_iter().filter(|key| source.get(key).is_some_and(|value| !is_absent(value)));
+    names.extend(beside.filter(|_| beside_tasks).map(str::to_owned));
     let items = source.get("tasks").and_then(Value::as_array).into_iter().flatten();
     let objects = std::iter::once(source).chain(items).filter_map(Value::as_object);
     for key in objects.flat_map(Map::keys).filter(|key| WITHOUT_EFFECT.contains(&key.as_str())) {
@@ -162,7 +167,26 @@ fn one(item: &Value, rules: &TaskRules) -> Result<Task, String> {
     check_keys(fields, &TASK_KEYS, rules)?;
     let goal = text(fields, "goal", rules)?;
     let goal = goal.ok_or("`goal` is missing or blank; say in it what the subagent is to do")?;
-    Ok(Task { goal, context: text(fields, "context", rules)?, ..Task::default() })
+    let (context, group) = (text(fields, "context", rules)?, group(fields)?);
+    Ok(Task { goal, context, group, ..Task::default() })
+}
+
+/// The group of a task, any value by its text form; none when that says nothing (TASK-11).
+fn group(fields: &Map<String, Value>) -> Result<Option<String>, String> {
+    let name = match fields.get(GROUP) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(name)) => name.clone(),
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            other.to_string()
+        }
+    };
+    if name.len() > GROUP_BYTES_MAX {
+        return Err(format!(
+            "`{GROUP}` has {} bytes and at most {GROUP_BYTES_MAX} are taken; use a short name",
+            name.len()
+        ));
+    }
+    Ok((!name.is_empty()).then_some(name))
 }
 
 /// A text field; `None` when it is absent, null or blank.

@@ -347,6 +347,7 @@ fn options() -> Options {
         queue_max: 100,
         depth_max: 1,
         at_capacity: AtCapacity::Queue,
+        independent_completions: false,
         patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
     }

@@ -5,7 +5,7 @@ use legwork_agent::tools::ToolOutput;
 use legwork_core::batch::{NewBatch, Ticket, Unit};
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, Pending, Refusal, SteerError,
@@ -29,6 +29,8 @@ pub struct FakeDelegator {
     steers: Mutex<Vec<(ChildId, String, Option<SessionId>)>>,
     /// Joins never come back.
     pub hangs: bool,
+    /// Calls come back by their groups.
+    pub independent: bool,
 }
 
 impl FakeDelegator {
@@ -55,6 +57,7 @@ impl FakeDelegator {
             views: Mutex::default(),
             steers: Mutex::default(),
             hangs: false,
+            independent: false,
         }
     }
 
@@ -102,13 +105,16 @@ impl FakeDelegator {
             facts.push(moved(ChildEvent::Started, None));
             facts.push(moved(ChildEvent::Returned(report.ending), Some(Box::new(report))));
         }
-        let unit = record.accepted.units[0].id.clone();
-        facts.push(Fact::UnitSettled { unit: unit.clone() });
+        let units = record.accepted.units.iter().map(|unit| unit.id.clone());
+        facts.extend(units.clone().map(|unit| Fact::UnitSettled { unit }));
         self.append(delegation, (record.seq, 1500), facts).await;
-        let claim = ClaimId::from_bits(record.seq + 77);
-        let claims = self.store.claim(&unit, claim, "test", Timestamp(1600)).await.expect("it answers");
+        let mut claims = Vec::new();
+        for (number, unit) in (record.seq + 77..).zip(units) {
+            let claim = ClaimId::from_bits(number);
+            claims.extend(self.store.claim(&unit, claim, "test", Timestamp(1600)).await.expect("it answers"));
+        }
         let record = self.store.delegation(delegation).await.expect("readable").expect("it is there");
-        Joined { record, claims: claims.into_iter().collect() }
+        Joined { record, claims }
     }
 }
 
@@ -125,7 +131,7 @@ impl Delegator for FakeDelegator {
             }
             let id = DelegationId::from_bits(number);
             let count = batch.tasks.len();
-            let unit = Unit { id: UnitId::whole(&id), task_indexes: (0..count).collect() };
+            let units = Unit::of_call(&id, &batch.tasks, self.independent);
             let accepted = Accepted {
                 delegation: id.clone(),
                 lineage: batch.lineage,
@@ -133,13 +139,13 @@ impl Delegator for FakeDelegator {
                 reach: batch.reach,
                 children: (0..count).map(|index| ChildId::from_bits(index, number)).collect(),
                 tasks: batch.tasks,
-                units: vec![unit.clone()],
+                units: units.clone(),
                 setting: batch.setting,
                 transcripts: vec![String::new(); count],
             };
             let children = accepted.children.clone();
             self.append(&id, (0, 1000), vec![Fact::Accepted(Box::new(accepted))]).await;
-            Ok(Ticket { delegation: id, units: vec![unit], children, transcripts: vec![] })
+            Ok(Ticket { delegation: id, units, children, transcripts: vec![] })
         })
     }
 

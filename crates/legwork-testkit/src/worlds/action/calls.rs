@@ -28,12 +28,24 @@ impl World {
         let nested = lineage.parent.is_some();
         self.calls.insert(reply, lineage.parent.clone());
         let known = self.account.delegations.len();
-        self.step(Event::Dispatch { batch: Box::new(batch(lineage, tasks)), ids, reply })?;
+        let batch = Box::new(batch(lineage, self.some_tasks(tasks)));
+        self.step(Event::Dispatch { batch, ids, reply })?;
         if self.account.delegations.len() > known {
             self.figures.delegations += 1;
             self.figures.nested += u64::from(nested);
         }
         Ok(reply)
+    }
+
+    /// Tasks of a few groups, or of none.
+    fn some_tasks(&mut self, count: usize) -> Vec<Task> {
+        let groups =
+            *self.chance.pick(&[&[None][..], &[Some("a"), Some("b")], &[None, Some("a"), Some("b")]]);
+        let task = |index| Task {
+            group: self.chance.pick(groups).map(str::to_owned),
+            ..Task::of(format!("task {index}"))
+        };
+        (0..count).map(task).collect()
     }
 
     fn id_bits(&mut self) -> u32 {
@@ -54,13 +66,12 @@ impl World {
     }
 }
 
-fn batch(lineage: Lineage, tasks: usize) -> NewBatch {
-    let task = |index| Task::of(format!("task {index}"));
+fn batch(lineage: Lineage, tasks: Vec<Task>) -> NewBatch {
     NewBatch {
         lineage,
         call_key: None,
         reach: Reach::Joined,
-        tasks: (0..tasks).map(task).collect(),
+        tasks,
         setting: Setting {
             folder: "/".to_owned(),
             route: Route {

@@ -13,7 +13,10 @@ impl Audit<'_> {
     pub(super) fn record(&mut self, append: &Append) -> Result<(), Broken> {
         if let Some(Fact::Accepted(accepted)) = append.facts.first() {
             let call = self.expected.call.as_ref();
-            let true_to_it = call.is_some_and(|call| is_true_to(accepted, &call.batch));
+            let independent = self.account.options.independent_completions;
+            let true_to_it = call.is_some_and(|call| {
+                is_true_to(accepted, &call.batch) && units_are_right(accepted, independent)
+            });
             Broken::unless(true_to_it, Law::TrueToTheCall, || format!("{accepted:?} was not asked for"))?;
             self.account.enter(accepted, self.now.mono);
             self.accepted = Some(append.delegation.clone());
@@ -143,4 +146,20 @@ fn is_true_to(accepted: &Accepted, batch: &NewBatch) -> bool {
         && accepted.tasks == batch.tasks
         && accepted.setting == batch.setting
         && accepted.children.len() == batch.tasks.len()
+}
+
+/// Two tasks are in one unit if the call comes back whole, or they have the same group; the units come in the order of
+/// their first tasks.
+fn units_are_right(accepted: &Accepted, independent: bool) -> bool {
+    let unit_of = |task: usize| accepted.units.iter().position(|unit| unit.task_indexes.contains(&task));
+    let group_of = |task: usize| accepted.tasks[task].group.as_deref();
+    let tasks = accepted.tasks.len();
+    let pairs = (0..tasks).flat_map(|a| (0..tasks).map(move |b| (a, b)));
+    let together = |(a, b): (usize, usize)| {
+        let same = a == b || !independent || group_of(a).is_some() && group_of(a) == group_of(b);
+        same == (unit_of(a) == unit_of(b))
+    };
+    let listed: Vec<usize> = accepted.units.iter().flat_map(|unit| unit.task_indexes.clone()).collect();
+    let firsts = accepted.units.iter().map(|unit| unit.task_indexes.first());
+    listed.len() == tasks && firsts.is_sorted() && pairs.into_iter().all(together)
 }

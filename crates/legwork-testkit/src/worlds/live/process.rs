@@ -109,6 +109,7 @@ fn options(weather: &Weather) -> Options {
         queue_max: 1000,
         depth_max: 2,
         at_capacity: AtCapacity::Queue,
+        independent_completions: true,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },
         stop_grace: Duration::from_millis(1500),
     }

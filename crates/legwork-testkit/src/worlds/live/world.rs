@@ -128,12 +128,12 @@ impl World {
     async fn delegate(&mut self) {
         let batch = self.weather.chance(|chance| {
             let session = chance.pick(&self.sessions).clone();
-            let goal = || Task::of("work");
+            let groups = *chance.pick(&[&[None][..], &[Some("a")], &[None, Some("a"), Some("b")]]);
             NewBatch {
                 lineage: Lineage { session, parent: None, depth: 0 },
                 call_key: None,
                 reach: *chance.pick(&[Reach::Push, Reach::Push, Reach::Push, Reach::History, Reach::Joined]),
-                tasks: (0..chance.between(1, 3)).map(|_| goal()).collect(),
+                tasks: (0..chance.between(1, 3)).map(|_| task(*chance.pick(groups))).collect(),
                 setting: setting(),
             }
         });
@@ -214,6 +214,10 @@ impl World {
         sleep(Duration::from_secs(20)).await;
         Ok(())
     }
+}
+
+fn task(group: Option<&str>) -> Task {
+    Task { group: group.map(str::to_owned), ..Task::of("work") }
 }
 
 fn setting() -> Setting {

@@ -1,0 +1,172 @@
+//! Calls whose parts come back by themselves (`delegation.independent_completions`), through the built program.
+
+use legwork_testkit::server::{Call, Conversation, Reply, Script, ScriptedServer, Scripts, calls, gate, say};
+use serde_json::{Value, json};
+
+use crate::harness::{Home, Order, Screen, until};
+
+/// The first words of a subagent's task.
+const TASK: &str = "work on the piece ";
+const PIECES: [(&str, Option<&str>); 6] = [
+    ("ash", Some("a")),
+    ("oak", None),
+    ("birch", Some("b")),
+    ("elm", Some("a")),
+    ("fir", None),
+    ("yew", None),
+];
+
+/// The six pieces as the tasks of a call.
+fn tasks() -> Value {
+    let task =
+        |(name, group): &(&str, Option<&str>)| json!({"goal": format!("{TASK}{name}"), "group": group});
+    json!({"tasks": PIECES.iter().map(task).collect::<Vec<_>>()})
+}
+
+/// A conversation that sends the six out on any word of its person; each piece waits at its gate.
+fn server() -> ScriptedServer {
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+        match (talk.first_user_text().strip_prefix(TASK), talk.last_text()) {
+            (Some(name), _) => gate(name).say(format!("{name} is done")),
+            (None, "send them out") => calls([Call::new("delegate_task", tasks())]),
+            (None, last) => heard(last),
+        }
+    })))
+}
+
+/// The agent says which unit it heard of; before that it waits.
+fn heard(last: &str) -> Reply {
+    match last.split("unit deleg_").nth(1).and_then(|rest| rest.get(8..10)) {
+        Some(unit) => say(format!("Unit {unit} came.")),
+        None => say("They are on their way."),
+    }
+}
+
+fn independent<'a>(home: &'a Home, arguments: &[&str]) -> Order<'a> {
+    home.legwork(arguments).env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true")
+}
+
+fn chat(home: &Home) -> Screen {
+    let order = independent(home, &["chat"]).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    let screen = order.at_terminal(120, 40);
+    screen.wait_for("›");
+    screen
+}
+
+/// The units that `ps --all` lists.
+fn units(home: &Home) -> Vec<Value> {
+    home.list()
+        .iter()
+        .flat_map(|delegation| delegation["units"].as_array().cloned().unwrap_or_default())
+        .collect()
+}
+
+/// Proves DISP-16, DISP-17, DISP-18, DISP-19, DISP-26, OUT-4, EVT-4, EVT-10, CFG-9.
+#[test]
+fn disp_16_six_tasks_in_two_groups_and_alone_come_back_as_five_completions() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = chat(&home);
+    screen.press("send them out\r");
+    screen.wait_for("They are on their way.");
+    PIECES.iter().for_each(|(name, _)| server.gate(name).wait_reached());
+    let groups: Vec<Value> = units(&home).iter().map(|unit| unit["group"].clone()).collect();
+    assert_eq!(groups, [json!("a"), json!(null), json!("b"), json!(null), json!(null)]);
+
+    server.gate("ash").open();
+    until("ash to have ended", || units(&home)[0].to_string().contains("completed").then_some(()));
+    assert_eq!(units(&home)[0]["delivery"], "held", "a unit waits for all its tasks");
+    server.gate("elm").open();
+    screen.wait_for("Unit -1 came.");
+    for (name, unit) in [("yew", "-5"), ("birch", "-3"), ("oak", "-2"), ("fir", "-4")] {
+        server.gate(name).open();
+        screen.wait_for(&format!("Unit {unit} came."));
+    }
+
+    let log = server.log();
+    let whole = log.entries().last().expect("requests").body.to_string();
+    assert_eq!(whole.matches("unit deleg_").count(), 5);
+    for (place, (name, _)) in PIECES.iter().enumerate() {
+        assert_eq!(whole.matches(&format!("TASK {}/6:", place + 1)).count(), 1, "{name}");
+        assert_eq!(whole.matches(&format!("{name} is done")).count(), 1, "{name}");
+    }
+    assert!(whole.contains("Its other units report in messages of their own"));
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    assert!(units(&home).iter().all(|unit| unit["delivery"] == "delivered"));
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+}
+
+fn open_all(server: &ScriptedServer) {
+    PIECES.iter().for_each(|(name, _)| server.gate(name).open());
+}
+
+/// Proves OUT-2, OUT-4.
+#[test]
+fn out_04_delegate_prints_each_unit_and_its_json_is_one_document() {
+    let server = server();
+    open_all(&server);
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks().to_string());
+    let ended = independent(&home, &["delegate", "tasks.json", "--json"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let document = ended.json();
+    let id = document["delegation_id"].as_str().expect("an id").to_owned();
+    let summaries: Vec<Value> = ended.results().iter().map(|entry| entry["summary"].clone()).collect();
+    assert_eq!(summaries, PIECES.map(|(name, _)| json!(format!("{name} is done"))));
+    let shown: Vec<Value> = document["units"].as_array().expect("units").clone();
+    let unit = |k: usize, group: Option<&str>, indexes: &[usize]| json!({"delegation_id": format!("{id}-{k}"), "group": group, "task_indexes": indexes});
+    let expected = [
+        unit(1, Some("a"), &[0, 3]),
+        unit(2, None, &[1]),
+        unit(3, Some("b"), &[2]),
+        unit(4, None, &[4]),
+        unit(5, None, &[5]),
+    ];
+    assert_eq!(shown, expected);
+
+    let text = independent(&home, &["delegate", "tasks.json"]).run();
+    let heads: Vec<&str> = text.stdout.lines().filter(|line| line.starts_with("deleg_")).collect();
+    assert_eq!(heads.len(), 6, "a line for each unit and one that counts: {text}");
+    assert!(heads[0].ends_with("-1  group a") && heads[1].ends_with("-2"), "{text}");
+
+    let one = home.legwork(&["results", &format!("{id}-1"), "--json"]).run().json();
+    assert_eq!((&one["group"], &one["delivery"], one.get("units")), (&json!("a"), &json!("delivered"), None));
+    assert_eq!(one["results"].as_array().map(Vec::len), Some(2), "{one}");
+}
+
+/// Proves DISP-17.
+#[test]
+fn a_unit_is_shown_and_given_up_by_its_own_id() {
+    let server = server();
+    open_all(&server);
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks().to_string());
+    let (running, reader) = independent(&home, &["delegate", "tasks.json"]).start_with_stdout();
+    drop(reader);
+    assert_eq!(running.wait().code, 1);
+    let id = home.only_delegation();
+    let second = format!("{id}-2");
+    let gone = home.legwork(&["dismiss", "--json", &second]).run();
+    assert_eq!((gone.code, &gone.json()["dismissed"]), (0, &json!([second])), "{gone}");
+    let shown = home.legwork(&["show", &second, "--json"]).run().json();
+    assert_eq!((&shown["kind"], &shown["delivery"]), (&json!("unit"), &json!("dismissed")), "{shown}");
+    let deliveries: Vec<Value> = units(&home).iter().map(|unit| unit["delivery"].clone()).collect();
+    assert_eq!(deliveries, ["parked", "dismissed", "parked", "parked", "parked"].map(Value::from));
+    let rest = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!(rest.results().len(), 6, "{rest}");
+    let deliveries: Vec<Value> = units(&home).iter().map(|unit| unit["delivery"].clone()).collect();
+    assert_eq!(deliveries[0], "delivered", "{deliveries:?}");
+}
+
+/// Proves DISP-16.
+#[test]
+fn disp_16_a_group_in_a_file_has_no_effect_by_default_and_that_is_said() {
+    let server = server();
+    open_all(&server);
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks().to_string());
+    let ended = home.legwork(&["delegate", "tasks.json", "--json"]).run();
+    assert_eq!((ended.code, ended.json().get("units")), (0, None), "{ended}");
+    assert!(ended.stderr.contains("`group` has no effect"), "{ended}");
+}

@@ -17,3 +17,4 @@ pub mod tools;
 pub mod transcripts;
 pub mod turn;
 pub mod worker;
+mod worktree;

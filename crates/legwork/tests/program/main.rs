@@ -27,4 +27,5 @@ mod terminal_view;
 mod texts;
 mod tools;
 mod units;
+mod worktrees;
 mod wrong_input;

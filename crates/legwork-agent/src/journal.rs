@@ -37,8 +37,8 @@ pub enum Next {
 /// What was said to the running agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
-    /// The requests that carried it, in order.
-    pub requests: Vec<RequestId>,
+    /// The step that takes it in: what others said, or what legwork asks to be corrected.
+    pub action: Action,
     /// What the agent reads.
     pub message: Message,
 }
@@ -264,9 +264,11 @@ impl Journal {
     }
 
     fn take_in(&mut self, commit: &mut Commit, said: Option<&Said>) {
-        let Some(Said { requests, message }) = said else { return };
-        commit.seen.extend(requests.iter().map(|request| (request.clone(), self.next)));
-        self.intend(commit, [Action::Steer { requests: requests.clone() }]);
+        let Some(Said { action, message }) = said else { return };
+        if let Action::Steer { requests } = action {
+            commit.seen.extend(requests.iter().map(|request| (request.clone(), self.next)));
+        }
+        self.intend(commit, [action.clone()]);
         self.finish(commit, [Product::Steered(message.clone())]);
         commit.grown.push(message.clone());
     }

@@ -2,6 +2,7 @@
 //!
 //! It knows the engine only through the ports of `legwork-core`.
 
+pub mod contract;
 mod excerpt;
 pub mod journal;
 pub mod models;
@@ -17,4 +18,3 @@ pub mod tools;
 pub mod transcripts;
 pub mod turn;
 pub mod worker;
-mod worktree;

@@ -3,6 +3,7 @@
 //! It does not know tools or models, and it does not write the goal: that is the first user message (BUILD-16).
 
 use crate::excerpt::head_of;
+use serde_json::Value;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::io::Read;
@@ -75,9 +76,24 @@ pub fn for_children_briefly(folder: &Path) -> String {
     )
 }
 
-/// A child's whole system text: what its siblings have too, and its own context last (BUILD-16, BUILD-21).
-pub fn with_task_context(shared: &str, context: &str) -> String {
-    format!("{shared}\n## Context of your task\n\n{context}\n")
+/// What stands behind the text that siblings share: the task's context (BUILD-16, BUILD-21), and last the schema that its
+/// answer must meet (BUILD-22). Nothing where the task has neither.
+pub fn own(context: Option<&str>, schema: Option<&Value>) -> Option<String> {
+    let mut text = String::new();
+    if let Some(context) = context.filter(|context| !context.trim().is_empty()) {
+        push(&mut text, format_args!("\n## Context of your task\n\n{context}\n"));
+    }
+    if let Some(schema) = schema {
+        push(
+            &mut text,
+            format_args!(
+                "\n## The form of your answer\n\n\
+                 Your last message must be a single JSON value and nothing else: no words around it, whatever was said above \
+                 about your last message. It must be valid against this JSON Schema:\n\n```json\n{schema}\n```\n",
+            ),
+        );
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 /// The system text of the agent of a session.

@@ -7,6 +7,7 @@ mod ask;
 mod call;
 mod compaction;
 mod context;
+mod correction;
 mod exchange;
 mod fit;
 mod gauge;
@@ -18,11 +19,13 @@ mod way;
 mod window;
 mod words;
 
+use crate::contract::Contract;
 use crate::journal::{Journal, Next, Recorded, says_something};
 use crate::models::{Model, ModelError, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
 use ask::Call;
 use compaction::Pace;
+use correction::Corrected;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
 use legwork_core::ports::{Facts, StopNotice};
@@ -41,6 +44,9 @@ pub(crate) use words::broken_off;
 
 /// What a reader of the transcript is told about a reply that the provider cut off.
 const CUT_NOTE: &str = "the reply reached the provider's limit of output tokens and was cut off";
+
+/// What is said of an answer that it cut off.
+const CUT_SHORT: &str = "cut off at the provider's limit of output tokens";
 
 /// What one run may take, apart from its allowance of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +98,8 @@ pub struct Agent {
     pub facts: Arc<dyn Facts>,
     /// The limits of the loop.
     pub limits: TurnLimits,
+    /// What the answer must meet, if it must meet anything.
+    pub contract: Option<Contract>,
 }
 
 /// How a run begins.
@@ -124,6 +132,7 @@ pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, st
         tools_bytes: gauge::tools_size(&agent.offered),
         stop: Stop::new(agent.site.line.stopped()),
         ahead: Ahead::Answered,
+        corrected: None,
         untold: Vec::new(),
     };
     let end = turn.until_answered(start).await;
@@ -144,6 +153,8 @@ struct Turn<'a> {
     stop: Stop<'a>,
     /// What comes after the commit that was made last.
     ahead: Ahead,
+    /// The answer that was to be corrected, if one was.
+    corrected: Option<Corrected>,
     /// What is told once the next commit is made.
     untold: Vec<LineEvent>,
 }
@@ -202,17 +213,20 @@ impl Turn<'_> {
         self.fitting(said)
     }
 
-    /// After an answer nothing comes, unless something was said to the agent while it answered: then it is asked again,
-    /// if it may.
-    fn after_answer(&mut self) -> Next {
+    /// After an answer nothing comes, unless something was said to the agent while it answered, or its answer does not meet
+    /// its schema: then it is asked again, if it may.
+    fn after_answer(&mut self, reply: &Reply) -> Next {
         self.ahead = Ahead::Answered;
         if self.stop.now().is_some() || self.exhausted().is_some() {
             return Next::End(None);
         }
-        let Some(said) = self.hear() else { return Next::End(None) };
+        let before = self.corrected.clone();
+        let said = self.hear().or_else(|| self.correction(reply));
+        let Some(said) = said else { return Next::End(None) };
         match self.fitting(Some(said)) {
             // There is no room to ask again, and there is an answer.
             Next::End(_) => {
+                self.corrected = before;
                 self.ahead = Ahead::Answered;
                 Next::End(None)
             }
@@ -316,7 +330,7 @@ impl Turn<'_> {
         if says_something(&reply.message) {
             self.context.push(reply.message.clone());
         }
-        let next = self.after_answer();
+        let next = self.after_answer(&reply);
         self.accept(reply, &next).await
     }
 
@@ -337,8 +351,20 @@ impl Turn<'_> {
         self.agent.site.setting.allowance.exhausted_by(self.tally.model_calls)
     }
 
-    fn report(self, end: Result<(), Way>) -> Report {
+    fn report(mut self, end: Result<(), Way>) -> Report {
         self.context.truncate(self.stored);
+        let (end, remark) = self.after_correction(end);
+        let conformance = match &end {
+            Ok(()) | Err(Way::Exhausted(_)) => self.conformance(remark),
+            Err(
+                Way::Stopped(_)
+                | Way::Model(_)
+                | Way::Store(_)
+                | Way::SameFailure(_)
+                | Way::NoProgress(_)
+                | Way::NoRoom(_),
+            ) => None,
+        };
         let answer = match &end {
             Ok(()) => self.tally.answer(),
             Err(_) => self.tally.last_text(),
@@ -347,11 +373,14 @@ impl Turn<'_> {
             Ok(()) if self.tally.is_blank => {
                 (Ending::Failed(FailureKind::EmptyAnswer), Some(self.tally.why_blank()))
             }
+            Ok(()) if self.tally.finish == Finish::Length => {
+                (Ending::CutShort(Limit::Output), Some(CUT_SHORT.to_owned()))
+            }
             Ok(()) => (Ending::Answered, None),
             Err(way) => (way.ending(), way.error(self.agent)),
         };
         let failure_reason = end.err().and_then(|way| way.failure_reason());
-        Report { answer, error, failure_reason, ..self.tally.into_report(ending) }
+        Report { answer, error, failure_reason, conformance, ..self.tally.into_report(ending) }
     }
 }
 

@@ -8,9 +8,9 @@ pub use cut::{Aside, StallKeys, TimeoutKeys};
 use crate::batch::Unit;
 use crate::fact::Accepted;
 use crate::ids::{DelegationId, UnitId};
-use crate::outcome::{FailureKind, Outcome, StopReason, WireStatus};
+use crate::outcome::{FailureKind, Limit, Outcome, StopReason, WireStatus};
 use crate::record::{ChildRecord, DelegationRecord};
-use crate::report::TraceItem;
+use crate::report::{Conformance, TraceItem};
 use serde::{Deserialize, Serialize};
 
 /// The result of one task (ENTRY-1, ENTRY-2).
@@ -30,7 +30,7 @@ pub struct Entry {
     pub model: Option<String>,
     /// Why it ended.
     pub exit_reason: String,
-    /// Whether the step limit cut it off.
+    /// Whether a limit cut it off: that of its steps, or the provider's of output.
     pub truncated: bool,
     /// Tokens used.
     pub tokens: Tokens,
@@ -46,12 +46,60 @@ pub struct Entry {
     /// The class of a provider's failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
+    /// Whether the answer meets the task's schema, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_valid: Option<bool>,
+    /// What does not fit, when it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_errors: Option<Vec<String>>,
+    /// How often a correction was asked for, when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_retries: Option<u32>,
+    /// How to take an answer that does not meet its schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_note: Option<String>,
+    /// What was said to it too late for it to read (CTRL-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_steer: Option<String>,
     /// The path of its transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_transcript: Option<String>,
     /// What else applies to it.
     #[serde(flatten)]
     pub aside: Aside,
+}
+
+/// What an answer lacks although its task counts as completed: it never stands without its mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// The step limit cut the work short.
+    StepLimit,
+    /// The provider's limit of output cut the answer off.
+    OutputLimit,
+    /// The answer does not meet its schema.
+    SchemaMissed,
+}
+
+impl Flaw {
+    /// The flaw of a child that ended like this, if it completed and has one.
+    pub fn of(outcome: Outcome, conformance: Option<&Conformance>) -> Option<Flaw> {
+        let misses = conformance.is_some_and(|known| !known.is_met());
+        match outcome {
+            Outcome::Partial(Limit::Steps) => Some(Flaw::StepLimit),
+            Outcome::Partial(Limit::Output) => Some(Flaw::OutputLimit),
+            Outcome::Succeeded => misses.then_some(Flaw::SchemaMissed),
+            Outcome::Partial(Limit::Spend) | Outcome::Failed(_) | Outcome::Stopped(_) | Outcome::Lost => None,
+        }
+    }
+
+    /// What people read of it, behind the name of the task.
+    pub fn words(self) -> &'static str {
+        match self {
+            Flaw::StepLimit => "cut short by the step limit",
+            Flaw::OutputLimit => "cut off at the provider's limit of output tokens",
+            Flaw::SchemaMissed => "the schema was not met; its raw text came back",
+        }
+    }
 }
 
 /// The tokens of an entry.
@@ -144,11 +192,55 @@ impl BatchResult {
 }
 
 impl Entry {
-    /// Whether the task ended with a whole answer.
+    /// Whether the task ended with a whole answer, which meets its schema where it has one.
     pub fn is_whole(&self) -> bool {
-        self.status == WireStatus::Completed && !self.truncated
+        self.status == WireStatus::Completed && !self.truncated && self.schema_valid != Some(false)
+    }
+
+    /// What the answer lacks although the task counts as completed.
+    pub fn flaw(&self) -> Option<Flaw> {
+        match (self.status, self.truncated) {
+            (WireStatus::Completed, true) if self.exit_reason == OUTPUT_LIMIT => Some(Flaw::OutputLimit),
+            (WireStatus::Completed, true) => Some(Flaw::StepLimit),
+            (WireStatus::Completed, false) if self.schema_valid == Some(false) => Some(Flaw::SchemaMissed),
+            (
+                WireStatus::Completed
+                | WireStatus::BudgetExhausted
+                | WireStatus::Error
+                | WireStatus::Failed
+                | WireStatus::Interrupted
+                | WireStatus::Stalled
+                | WireStatus::Timeout
+                | WireStatus::Unknown,
+                _,
+            ) => None,
+        }
+    }
+
+    /// The entry with what was said to its child too late, in a key of its own and as a remark where it is read: behind the
+    /// answer of a normal end, else behind the error (CTRL-11).
+    #[must_use]
+    pub fn with_missed(mut self, texts: &[&str]) -> Entry {
+        if texts.is_empty() {
+            return self;
+        }
+        let missed = texts.join("\n");
+        let remark = format!("[said to it too late, so it has not read this: {missed}]");
+        let into = if self.status == WireStatus::Completed { &mut self.summary } else { &mut self.error };
+        *into = Some(match into.take() {
+            Some(text) => format!("{}\n\n{remark}", text.trim_end()),
+            None => remark,
+        });
+        self.missed_steer = Some(missed);
+        self
     }
 }
+
+/// How a schema that was missed is to be taken.
+const RAW: &str = "the summary is the raw text of the subagent, which does not meet the schema: use it as it is instead of running the task again";
+
+/// The exit reason of an answer that the provider cut off.
+const OUTPUT_LIMIT: &str = Outcome::Partial(Limit::Output).exit_reason();
 
 /// The entry of one child; `None` while it has not settled.
 pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Option<Entry> {
@@ -158,6 +250,10 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
     let usage = report.map_or(pulse.usage, |report| report.usage);
     let cost = report.map_or(pulse.cost, |report| report.cost);
     let ran = child.started_at.is_some();
+    // A run that was stopped or failed has no answer that could meet a schema.
+    let completed = outcome.status() == WireStatus::Completed;
+    let conformance = report.and_then(|report| report.conformance.as_ref()).filter(|_| completed);
+    let missed = conformance.filter(|known| !known.is_met());
     let transcript = accepted.transcripts.get(task_index).filter(|path| ran && !path.is_empty());
     Some(Entry {
         task_index,
@@ -177,9 +273,21 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
         failure_reason: report
             .and_then(|report| report.failure_reason)
             .map(|reason| reason.as_str().to_owned()),
+        schema_valid: conformance.map(Conformance::is_met),
+        schema_errors: missed.map(|known| known.errors.clone()),
+        schema_retries: conformance.map(|known| known.retries).filter(|retries| *retries > 0),
+        schema_note: missed.map(note),
+        missed_steer: None,
         live_transcript: transcript.cloned(),
         aside: Aside::of(outcome, report),
     })
+}
+
+fn note(missed: &Conformance) -> String {
+    match &missed.remark {
+        Some(remark) => format!("{RAW}; {remark}"),
+        None => RAW.to_owned(),
+    }
 }
 
 fn duration(child: &ChildRecord) -> f64 {

@@ -41,6 +41,8 @@ pub enum Limit {
     Steps,
     /// The spending limit was reached.
     Spend,
+    /// The provider's limit of output tokens cut the last reply off: there is an answer, and it is not whole.
+    Output,
 }
 
 /// Why a run failed.
@@ -115,7 +117,7 @@ pub enum WireStatus {
 
 impl WireStatus {
     /// The word itself.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             WireStatus::Completed => "completed",
             WireStatus::BudgetExhausted => "budget_exhausted",
@@ -131,9 +133,9 @@ impl WireStatus {
 
 impl Outcome {
     /// The status word of this outcome.
-    pub fn status(self) -> WireStatus {
+    pub const fn status(self) -> WireStatus {
         match self {
-            Outcome::Succeeded | Outcome::Partial(Limit::Steps) => WireStatus::Completed,
+            Outcome::Succeeded | Outcome::Partial(Limit::Steps | Limit::Output) => WireStatus::Completed,
             Outcome::Partial(Limit::Spend) => WireStatus::BudgetExhausted,
             Outcome::Failed(FailureKind::Setup | FailureKind::Panicked) => WireStatus::Error,
             Outcome::Failed(
@@ -153,9 +155,10 @@ impl Outcome {
     }
 
     /// The `exit_reason` of this outcome (ENTRY-3).
-    pub fn exit_reason(self) -> &'static str {
+    pub const fn exit_reason(self) -> &'static str {
         match self {
             Outcome::Partial(Limit::Steps) => "max_iterations",
+            Outcome::Partial(Limit::Output) => "max_output_tokens",
             Outcome::Failed(_) => "error",
             Outcome::Succeeded | Outcome::Partial(Limit::Spend) | Outcome::Stopped(_) | Outcome::Lost => {
                 self.status().as_str()
@@ -163,9 +166,10 @@ impl Outcome {
         }
     }
 
-    /// Whether the work was cut off by the step limit although its status reads `completed` (ENTRY-5).
+    /// Whether a limit cut the work off although its status reads `completed` (ENTRY-5): that of its steps, or the
+    /// provider's of output.
     pub fn is_truncated(self) -> bool {
-        matches!(self, Outcome::Partial(Limit::Steps))
+        matches!(self, Outcome::Partial(Limit::Steps | Limit::Output))
     }
 
     /// Whether this is a whole answer: the only outcome that lets a command exit with 0.
@@ -183,6 +187,13 @@ mod tests {
         let outcome = Outcome::Partial(Limit::Steps);
         assert_eq!(outcome.status(), WireStatus::Completed);
         assert_eq!(outcome.exit_reason(), "max_iterations");
+        assert!(outcome.is_truncated() && !outcome.is_success());
+    }
+
+    #[test]
+    fn entry_05_a_reply_that_the_provider_cut_off_reads_completed_but_is_marked() {
+        let outcome = Outcome::Partial(Limit::Output);
+        assert_eq!((outcome.status().as_str(), outcome.exit_reason()), ("completed", "max_output_tokens"));
         assert!(outcome.is_truncated() && !outcome.is_success());
     }
 

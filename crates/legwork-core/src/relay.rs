@@ -466,6 +466,7 @@ mod tests {
             model_calls: 3,
             files_read: vec!["a".to_owned()],
             files_written: vec!["b".to_owned()],
+            conformance: None,
         };
         let [end] = &wire(&mut relay, &settled(&child, Outcome::Failed(FailureKind::Model), facts))[..]
         else {

@@ -146,6 +146,24 @@ pub enum TraceStatus {
     Error,
 }
 
+/// How an answer stands to the schema that it had to meet (SCHEMA-6, SCHEMA-7).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conformance {
+    /// What does not fit, each as a path from `$` with a message, at most ten; none when the answer fits.
+    pub errors: Vec<String>,
+    /// How often the agent was asked to correct its answer: never or once.
+    pub retries: u32,
+    /// Why there was no correction, or nothing came of it, when that is so.
+    pub remark: Option<String>,
+}
+
+impl Conformance {
+    /// Whether the answer meets its schema.
+    pub fn is_met(&self) -> bool {
+        self.errors.is_empty()
+    }
+}
+
 /// What a worker hands in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -186,6 +204,9 @@ pub struct Report {
     /// Files that whoever asked for the child had read and that others wrote while it ran, where no answer says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale_paths: Vec<String>,
+    /// How the answer stands to its schema; absent where there is no schema or no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conformance: Option<Conformance>,
 }
 
 impl Report {
@@ -207,6 +228,7 @@ impl Report {
             worktree: None,
             processes: ChildProcesses::default(),
             stale_paths: Vec::new(),
+            conformance: None,
         }
     }
 }

@@ -49,6 +49,11 @@ pub enum Action {
         /// The requests, in the order in which they were made.
         requests: Vec<RequestId>,
     },
+    /// Asks an agent once to correct an answer that does not meet its schema. It ends in the commit in which it begins.
+    Correct {
+        /// What does not fit, as the agent is told.
+        errors: Vec<String>,
+    },
     /// Runs a tool.
     Tool {
         /// The call as the model made it.

@@ -34,7 +34,11 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
                 report.tool_trace.push(TraceItem::of(call, result));
             }
             (
-                Action::Open | Action::Model | Action::Compact | Action::Steer { .. },
+                Action::Open
+                | Action::Model
+                | Action::Compact
+                | Action::Steer { .. }
+                | Action::Correct { .. },
                 StepState::Done(Product::Output(_)),
             )
             | (

@@ -92,15 +92,16 @@ impl<'a> Outcomes<'a> {
         let goal = &self.record.accepted.tasks[entry.task_index].goal;
         let (number, of) = (entry.task_index + 1, self.record.children.len());
         let took = wording::duration(Duration::from_secs_f64(entry.duration_seconds.max(0.0)));
-        let cut = if entry.truncated { ", cut short by the step limit" } else { "" };
+        let flaw = entry.flaw().map(|flaw| format!(", {}", flaw.words())).unwrap_or_default();
         let head = format!(
-            "{} {number}/{of}  {}  ({}{cut}, {took}, {} tokens)",
-            wording::icon(entry.status, entry.truncated),
+            "{} {number}/{of}  {}  ({}{flaw}, {took}, {} tokens)",
+            wording::icon(entry.status, entry.flaw()),
             wording::one_line(goal, 70),
             entry.status.as_str(),
             wording::count(entry.tokens.input + entry.tokens.output),
         );
         let mut lines = vec![head];
+        lines.extend(entry.schema_errors.iter().flatten().map(|error| indented(&format!("schema: {error}"))));
         lines.extend(entry.error.as_deref().map(|error| indented(&format!("error: {error}"))));
         lines.extend(entry.summary.as_deref().map(indented));
         lines.join("\n")

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use legwork_core::completion::Flaw;
 use legwork_core::outcome::WireStatus;
 use legwork_core::report::Cost;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -20,11 +21,11 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// The mark of a result: whole, cut short, or not what was asked for (PROG-5, EVT-11).
-pub fn icon(status: WireStatus, truncated: bool) -> &'static str {
-    match (status, truncated) {
-        (WireStatus::Completed, false) => "✓",
-        (WireStatus::Completed, true) => "⚠",
+/// The mark of a result: whole, with a flaw, or not what was asked for (PROG-5, EVT-11).
+pub fn icon(status: WireStatus, flaw: Option<Flaw>) -> &'static str {
+    match (status, flaw) {
+        (WireStatus::Completed, None) => "✓",
+        (WireStatus::Completed, Some(_)) => "⚠",
         (
             WireStatus::BudgetExhausted
             | WireStatus::Error

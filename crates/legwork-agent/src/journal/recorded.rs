@@ -33,6 +33,8 @@ pub struct Recorded {
     pub unfinished: Vec<StepRecord>,
     /// The last reply, if it was a whole answer and nothing was begun after it.
     pub answer: Option<Reply>,
+    /// The answer that was to be corrected, if one was.
+    pub corrected: Option<Reply>,
 }
 
 /// A reply whose calls have not all ended.
@@ -56,7 +58,10 @@ impl Recorded {
     }
 
     fn take(&mut self, step: StepRecord) {
-        self.answer = None;
+        let answered = self.answer.take();
+        if matches!(step.action, Action::Correct { .. }) {
+            self.corrected = self.corrected.take().or(answered);
+        }
         if matches!(step.action, Action::Model) {
             self.model_calls += 1;
         }
@@ -83,7 +88,11 @@ impl Recorded {
             }
             (
                 StepState::Done(Product::Output(_)) | StepState::Failed(_),
-                Action::Open | Action::Model | Action::Compact | Action::Steer { .. },
+                Action::Open
+                | Action::Model
+                | Action::Compact
+                | Action::Steer { .. }
+                | Action::Correct { .. },
             ) => {}
         }
     }

@@ -97,7 +97,10 @@ async fn k43_a_conversation_grows_in_whole_records_with_the_commits_of_its_journ
     assert_eq!(desk.texts().await, ["hi"]);
     journal.ran(outputs(&["a"]), &Next::Tools(vec![action("b")])).await.expect("stored");
     assert_eq!(desk.texts().await, ["hi"]);
-    let said = Said { requests: Vec::new(), message: Message::text(Author::User, "quick") };
+    let said = Said {
+        action: Action::Steer { requests: Vec::new() },
+        message: Message::text(Author::User, "quick"),
+    };
     journal.ran(outputs(&["b"]), &Next::Compact(Some(said))).await.expect("stored");
     assert_eq!(desk.texts().await, ["hi", "I look.", "2 results", "quick"]);
     let summary = Summary { text: "short".to_owned(), from: 1 };

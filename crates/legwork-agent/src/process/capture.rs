@@ -20,7 +20,7 @@ pub struct CaptureLimits {
     pub head_bytes: usize,
     /// Bytes of text kept from the end.
     pub tail_bytes: usize,
-    /// Bytes of text that the file takes; what comes after them is counted and dropped. With 0 there is no file.
+    /// Bytes of text that the file takes; what comes after them is counted and dropped.
     pub file_bytes_max: u64,
 }
 
@@ -166,12 +166,7 @@ impl Capture {
     /// From now on there is a head, a tail and a file.
     async fn overflow(&mut self) {
         let so_far = std::mem::take(&mut self.head);
-        let place = if self.limits.file_bytes_max == 0 {
-            Err(io::Error::other("no file is kept of it"))
-        } else {
-            self.place.create()
-        };
-        self.file = match place {
+        self.file = match self.place.create() {
             Ok((path, file)) => Spilling::Open { path, file: File::from_std(file), bytes: 0 },
             Err(error) => Spilling::Failed(error),
         };

@@ -212,6 +212,7 @@ impl OpenSession {
             }),
             facts: Arc::clone(&self.setup.store) as Arc<dyn Facts>,
             limits: *limits,
+            contract: None,
         }
     }
 }

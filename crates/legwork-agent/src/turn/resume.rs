@@ -2,6 +2,7 @@
 //! those that start work rejoin it, and the effect of all others is in doubt.
 
 use super::call::{self, Batch};
+use super::correction::Corrected;
 use super::exchange::Exchange;
 use super::{Turn, Way, words};
 use crate::journal::{Next, OpenExchange, Recorded};
@@ -11,13 +12,14 @@ impl Turn<'_> {
     /// Takes up what was recorded, and stores that it goes on.
     pub(super) async fn resume(&mut self, recorded: Recorded) -> Result<(), Way> {
         self.tally.resume(&recorded);
-        let Recorded { exchange, unfinished, answer, .. } = recorded;
+        let Recorded { exchange, unfinished, answer, corrected, .. } = recorded;
+        self.corrected = corrected.as_ref().map(Corrected::of);
         if let Some(open) = exchange {
             return self.reopen(open, &unfinished).await;
         }
         let asking = unfinished.iter().any(|step| matches!(step.action, Action::Model));
         let next = match answer {
-            Some(_) => self.after_answer(),
+            Some(reply) => self.after_answer(&reply),
             None if asking => self.again(),
             None => self.onward(),
         };

@@ -6,7 +6,7 @@ use crate::journal::Said;
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::Steer;
 use legwork_core::pulse::LineEvent;
-use legwork_core::step::Actor;
+use legwork_core::step::{Action, Actor};
 
 /// Stands before what was said to a child.
 const TO_CHILD: &str = "[legwork: while you work, whoever gave you this task says this. It changes or adds to your task; \
@@ -36,6 +36,6 @@ impl Turn<'_> {
         self.untold.push(LineEvent::Note(note));
         self.context.push(message.clone());
         let requests = steers.into_iter().map(|Steer { request, .. }| request).collect();
-        Some(Said { requests, message })
+        Some(Said { action: Action::Steer { requests }, message })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use super::call::Done;
+use super::correction::Corrected;
 use crate::journal::Recorded;
 use crate::tools::Effect;
 use legwork_core::message::Author;
@@ -85,6 +86,13 @@ impl Tally {
             self.model.clone_from(model);
         }
         self.said(reply.message.plain_text());
+    }
+
+    /// An earlier answer stands, since none came after it.
+    pub(super) fn take_back(&mut self, earlier: &Corrected) {
+        self.unfinished = String::new();
+        self.finish = earlier.finish;
+        self.said(earlier.text.clone());
     }
 
     /// Counts what a summary took; it is no model call of the allowance.

@@ -1,6 +1,6 @@
 //! The ways out of the turn loop before an answer, and what each of them means in the report.
 
-use super::{Agent, words};
+use super::{Agent, CUT_SHORT, words};
 use crate::excerpt::head_of;
 use crate::models::ModelError;
 use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
@@ -53,6 +53,7 @@ impl Way {
                 agent.site.setting.allowance.steps_max,
             )),
             Way::Exhausted(Limit::Spend) => Some("cut off at the spending limit".to_owned()),
+            Way::Exhausted(Limit::Output) => Some(CUT_SHORT.to_owned()),
             Way::Model(error) => Some(error.message.clone()),
             Way::NoProgress(window) => Some(format!(
                 "the work does not fit into the model's window of {window} tokens: it was summarised again and again without getting on; use a model with a larger window, or ask for smaller pieces",

@@ -10,7 +10,6 @@ use super::source::ModelSource;
 use super::sweeper::Sweeper;
 use crate::tools::{Commands, Toolbox};
 use crate::turn::{self, TurnLimits};
-use crate::worktree::Worktrees;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
 use legwork_core::pulse::LineEvent;
@@ -51,15 +50,13 @@ pub(super) struct Shared {
     pub(super) parts: WorkerParts,
     pub(super) prompt: SharedPrompt,
     pub(super) tools: SharedTools,
-    pub(super) worktrees: Worktrees,
 }
 
 impl LocalWorker {
     /// A worker with these parts.
     pub fn new(parts: WorkerParts) -> Self {
         let (prompt, tools) = (SharedPrompt::default(), SharedTools::default());
-        let worktrees = Worktrees::new(parts.commands.clone());
-        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools, worktrees }) }
+        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools }) }
     }
 }
 

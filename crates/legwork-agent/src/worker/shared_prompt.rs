@@ -30,18 +30,18 @@ pub(super) struct SharedPrompt {
 }
 
 impl SharedPrompt {
-    /// The system message of a child: the shared one itself when the task has no context of its own.
+    /// The system message of a child: the shared one itself when the task has nothing of its own to add.
     pub(super) async fn message(
         &self,
         occasion: Occasion,
-        context: Option<&str>,
+        own: Option<String>,
     ) -> Result<Arc<Message>, String> {
         let built = self.of(&occasion);
         let shared = built.get_or_init(|| build(occasion)).await.clone()?;
-        match context.filter(|context| !context.trim().is_empty()) {
+        match own {
             None => Ok(shared),
-            Some(context) => {
-                let text = prompt::with_task_context(&shared.plain_text(), context);
+            Some(own) => {
+                let text = format!("{}{own}", shared.plain_text());
                 Ok(Arc::new(Message::text(Author::System, text)))
             }
         }

@@ -141,7 +141,6 @@ async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
             json!({"tasks": [{"goal": "a", "priority": 1}]}),
             "tasks[0]: unknown key `priority`; the keys here are `goal`, `context`",
         ),
-        (json!({"goal": "a", "output_schema": {"type": "object"}}), "`output_schema` is not built yet"),
         (json!({"tasks": [{"goal": "a", "images": ["x.png"]}]}), "tasks[0]: `images` is not built yet"),
         (
             json!({"tasks": [{"goal": "a", "group": "x".repeat(300)}]}),

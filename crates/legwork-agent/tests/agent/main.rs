@@ -11,6 +11,7 @@ mod engine;
 mod fakes;
 mod session;
 mod turn_compaction;
+mod turn_contract;
 mod turn_ends;
 mod turn_journal;
 mod turn_resume;

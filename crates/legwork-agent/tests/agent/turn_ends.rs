@@ -130,7 +130,11 @@ async fn an_answer_that_was_cut_off_never_stands_without_its_mark() {
     let bench = bench([cut_off("It is bl")]);
     let report = bench.run().await;
     let (ending, answer) = ended(&report);
-    assert_eq!(ending, Ending::Answered);
+    assert_eq!(ending, Ending::CutShort(Limit::Output), "it counts as completed, with its mark");
+    assert!(
+        report.error.as_deref().is_some_and(|error| error.contains("limit of output tokens")),
+        "{report:?}"
+    );
     assert!(answer.is_some_and(|answer| answer.starts_with("It is bl\n\n[cut off")), "{answer:?}");
     assert!(bench.line.words().iter().any(|word| word.contains("was cut off")), "{:?}", bench.line.words());
 }

@@ -3,11 +3,12 @@
 
 use super::Pending;
 use crate::batch::Unit;
+use crate::completion::Flaw;
 use crate::fact::Accepted;
 use crate::ids::{ChildId, DelegationId, SessionId, UnitId};
 use crate::outcome::Outcome;
 use crate::pulse::LineEvent;
-use crate::report::{Cost, FailureReason, Report, TraceItem, Usage};
+use crate::report::{Conformance, Cost, FailureReason, Report, TraceItem, Usage};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +104,8 @@ pub struct EndFacts {
     pub files_read: Vec<String>,
     /// Files that it wrote, the first ones.
     pub files_written: Vec<String>,
+    /// How its answer stands to its schema, if it has one.
+    pub conformance: Option<Conformance>,
 }
 
 impl Identity {
@@ -140,7 +143,13 @@ impl EndFacts {
             model_calls: report.model_calls,
             files_read: files(&report.tool_trace, &READ),
             files_written: files(&report.tool_trace, &WRITTEN),
+            conformance: report.conformance.clone(),
         }
+    }
+
+    /// What the answer of a child that ended like this lacks, when it counts as completed all the same.
+    pub fn flaw(&self, outcome: Outcome) -> Option<Flaw> {
+        Flaw::of(outcome, self.conformance.as_ref())
     }
 }
 

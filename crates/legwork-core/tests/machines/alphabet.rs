@@ -36,7 +36,8 @@ pub fn forces() -> Vec<Force> {
 pub fn limits() -> Vec<Limit> {
     all(Limit::Steps, |limit| match limit {
         Limit::Steps => Some(Limit::Spend),
-        Limit::Spend => None,
+        Limit::Spend => Some(Limit::Output),
+        Limit::Output => None,
     })
 }
 

@@ -152,11 +152,12 @@ impl Runner {
 }
 
 /// The ways in which work can end by itself.
-pub(super) const ENDINGS: [Ending; 7] = [
+pub(super) const ENDINGS: [Ending; 8] = [
     Ending::Answered,
     Ending::Answered,
     Ending::CutShort(Limit::Steps),
     Ending::CutShort(Limit::Spend),
+    Ending::CutShort(Limit::Output),
     Ending::Failed(FailureKind::Model),
     Ending::Failed(FailureKind::Panicked),
     // It says so although nobody told it to stop.

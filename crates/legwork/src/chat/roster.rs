@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use legwork_core::child::ChildState;
+use legwork_core::completion::Flaw;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{ChildView, EndFacts};
@@ -234,8 +235,9 @@ fn glyph(view: &ChildView) -> (&'static str, Look) {
         ChildState::Stopping { .. } => ("■", Look::Warning),
         ChildState::Settled(Outcome::Succeeded) => ("✓", Look::Good),
         ChildState::Settled(outcome) => {
-            let look = if outcome.is_truncated() { Look::Warning } else { Look::Bad };
-            (wording::icon(outcome.status(), outcome.is_truncated()), look)
+            let flaw = Flaw::of(outcome, None);
+            let look = if flaw.is_some() { Look::Warning } else { Look::Bad };
+            (wording::icon(outcome.status(), flaw), look)
         }
     }
 }

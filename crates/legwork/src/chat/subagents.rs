@@ -45,13 +45,13 @@ impl View {
     }
 
     fn child_ended(&mut self, ended: &Ended) {
-        let (status, truncated) = (ended.outcome.status(), ended.outcome.is_truncated());
-        let look = match (ended.outcome.is_success(), truncated) {
-            (true, _) => Look::Good,
-            (false, true) => Look::Warning,
-            (false, false) => Look::Bad,
+        let (status, flaw) = (ended.outcome.status(), ended.facts.flaw(ended.outcome));
+        let look = match flaw {
+            Some(_) => Look::Warning,
+            None if ended.outcome.is_success() => Look::Good,
+            None => Look::Bad,
         };
-        let mark = format!("{} {}", wording::icon(status, truncated), progress::at(ended.place));
+        let mark = format!("{} {}", wording::icon(status, flaw), progress::at(ended.place));
         let row = self.openable((&mark, look), (&ended.goal, Look::Plain), &tail(ended));
         self.give(Sort::Aside, vec![row]);
     }

@@ -387,6 +387,7 @@ impl View {
                 let limit = match limit {
                     Limit::Steps => "the limit of model calls (delegation.max_iterations)",
                     Limit::Spend => "the spending limit",
+                    Limit::Output => "the provider's limit of output tokens",
                 };
                 self.aside(
                     "⚠",

@@ -177,6 +177,7 @@ fn step(step: &StepRecord) -> Value {
         Action::Model => ("model", None),
         Action::Compact => ("compact", None),
         Action::Steer { .. } => ("steer", None),
+        Action::Correct { .. } => ("correct", None),
         Action::Tool { call, .. } => ("tool", Some(call)),
     };
     let state = match &step.state {

@@ -24,7 +24,7 @@ pub fn ended(ended: &Ended) -> String {
     let reason = reason(ended.outcome, &ended.facts);
     format!(
         "{} {}{}  ({}){}",
-        wording::icon(ended.outcome.status(), ended.outcome.is_truncated()),
+        wording::icon(ended.outcome.status(), ended.facts.flaw(ended.outcome)),
         at(ended.place),
         wording::one_line(&ended.goal, GOAL_WIDTH),
         wording::duration(ended.elapsed),
@@ -65,6 +65,7 @@ mod tests {
     use super::*;
     use legwork_core::outcome::{FailureKind, Limit, Outcome, StopReason};
     use legwork_core::ports::EndFacts;
+    use legwork_core::report::Conformance;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -91,6 +92,15 @@ mod tests {
             assert_eq!(goal.chars().count(), 40, "{line}");
             assert_eq!(line, format!("{icon} [set 4 · 2/3] {goal}  (3.2s){why}"));
         }
+    }
+
+    #[test]
+    fn prog_05_prog_06_an_answer_that_misses_its_schema_has_a_mark_and_a_remark() {
+        let missed = Conformance { errors: vec!["$: no".to_owned()], ..Conformance::default() };
+        let facts = Arc::new(EndFacts { conformance: Some(missed), ..EndFacts::default() });
+        let line = ended(&Ended { facts, ..child(Outcome::Succeeded, None) });
+        assert!(line.starts_with("⚠ [set 4 · 2/3] count the words"), "{line}");
+        assert!(line.ends_with("(3.2s) — the schema was not met; its raw text came back"), "{line}");
     }
 
     /// Proves PROG-2, PROG-9, PROG-11.

@@ -13,11 +13,14 @@ const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// The reason; none for a whole answer.
 pub fn reason(outcome: Outcome, facts: &EndFacts) -> Option<String> {
+    if let Some(flaw) = facts.flaw(outcome) {
+        return Some(flaw.words().to_owned());
+    }
     let word = outcome.status().as_str();
     let told = match outcome {
         Outcome::Succeeded => return None,
-        Outcome::Partial(Limit::Steps) => return Some("cut short by the step limit".to_owned()),
         Outcome::Partial(Limit::Spend) => return Some("cut short by the spending limit".to_owned()),
+        Outcome::Partial(Limit::Steps | Limit::Output) => None,
         Outcome::Failed(_) => {
             facts.failure_reason.and_then(gloss).map(str::to_owned).or_else(|| error(facts))
         }

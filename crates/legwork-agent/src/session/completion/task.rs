@@ -4,7 +4,7 @@ use super::quoted::{cut, name};
 use super::{head::age, title::Line, whereabouts};
 use crate::quoted::{one_line, quote};
 use crate::shares::fair;
-use legwork_core::completion::Entry;
+use legwork_core::completion::{Entry, Flaw};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Outcome, WireStatus};
 use std::time::Duration;
@@ -57,7 +57,11 @@ impl Task<'_> {
     /// The line of counted facts. Nothing of it comes from a child's text.
     pub(super) fn header(&self) -> String {
         let entry = &self.entry;
-        let mark = if entry.truncated { " (TRUNCATED)" } else { "" };
+        let mark = match entry.flaw() {
+            Some(Flaw::StepLimit | Flaw::OutputLimit) => " (TRUNCATED)",
+            Some(Flaw::SchemaMissed) => " (SCHEMA NOT MET)",
+            None => "",
+        };
         let reason = entry.failure_reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         let model =
             entry.model.as_deref().map(|model| format!(", model {}", name(model))).unwrap_or_default();
@@ -75,7 +79,7 @@ impl Task<'_> {
     }
 
     fn icon(&self) -> &'static str {
-        if self.entry.truncated {
+        if self.entry.flaw().is_some() {
             return "⚠";
         }
         match self.entry.status {
@@ -151,19 +155,27 @@ impl Task<'_> {
     fn sections(&self) -> Vec<Section> {
         let entry = &self.entry;
         let answer = entry.summary.as_deref().filter(|text| !text.trim().is_empty());
-        let answer_label = match (entry.status == WireStatus::Completed, entry.truncated) {
-            (true, false) => "Answer:",
-            (true, true) => {
+        let answer_label = match (entry.status == WireStatus::Completed, entry.flaw()) {
+            (false, _) => "Partial output; it did not complete:",
+            (true, None) => "Answer:",
+            (true, Some(Flaw::StepLimit)) => {
                 "What it had said when the step limit (delegation.max_iterations) cut it off; it may not be whole:"
             }
-            (false, _) => "Partial output; it did not complete:",
+            (true, Some(Flaw::OutputLimit)) => {
+                "Its answer, which the provider's limit of output tokens cut off; it is not whole:"
+            }
+            (true, Some(Flaw::SchemaMissed)) => {
+                "Its answer as raw text, which does not meet the schema; use it as it is instead of running the task again:"
+            }
         };
+        let errors = entry.schema_errors.as_ref().map(|errors| errors.join("\n"));
         let error_label = if answer.is_some() { "Error:" } else { "It gave no answer. Error:" };
         let missed = (!self.missed.is_empty()).then_some(self.missed.as_str());
         let texts = [
             ("Goal:", Some(self.goal), GOAL_BYTES_MAX),
             ("Context:", self.context, CONTEXT_BYTES_MAX),
             (error_label, entry.error.as_deref(), ERROR_BYTES_MAX),
+            ("What of the answer does not fit its schema:", errors.as_deref(), ERROR_BYTES_MAX),
             (answer_label, answer, usize::MAX),
             ("Said to it too late, so it has not read this:", missed, MISSED_BYTES_MAX),
         ];

@@ -46,6 +46,7 @@ fn goals(lines: &[Line<'_>]) -> String {
 fn word(line: &Line<'_>) -> &'static str {
     match line.entry.status {
         WireStatus::Completed if line.entry.truncated => "Incomplete",
+        WireStatus::Completed if line.entry.flaw().is_some() => "Completed, schema not met",
         WireStatus::Completed => "Completed",
         WireStatus::BudgetExhausted => "Incomplete",
         WireStatus::Error | WireStatus::Failed => "Failed",

@@ -100,6 +100,11 @@ fn parameters(options: &DelegateOptions) -> Value {
                         "context": {
                             "type": "string",
                             "description": "Background that the subagent needs and cannot find by itself."
+                        },
+                        "output_schema": {
+                            "type": "object",
+                            "description": "JSON Schema that its answer must meet; one that does not is asked once for a \
+                                 correction, and comes back with schema_valid: false if that fails."
                         }
                     },
                     "required": ["goal"]

@@ -3,6 +3,7 @@
 //!
 //! It does not know who asks or how many children may run.
 
+mod demands;
 mod gate;
 
 use crate::turn::kind;
@@ -50,13 +51,13 @@ impl std::fmt::Display for TaskError {
 /// The key by which models ask for what the session decides (TOOL-9).
 pub(super) const BACKGROUND: &str = "background";
 /// Keys of a task.
-const TASK_KEYS: [&str; 3] = ["goal", "context", GROUP];
+const TASK_KEYS: [&str; 4] = ["goal", "context", demands::OUTPUT_SCHEMA, GROUP];
 /// The key that says with which other tasks one comes back.
 pub(super) const GROUP: &str = "group";
 /// Bytes of a group's name.
 const GROUP_BYTES_MAX: usize = 256;
 /// Keys of a task and of a call that will mean something and do not yet.
-const NOT_BUILT: [&str; 3] = ["output_schema", "images", "route"];
+const NOT_BUILT: [&str; 2] = [demands::IMAGES, "route"];
 /// Keys that models send out of habit and that decide nothing (TOOL-8…10, TOOL-18).
 const WITHOUT_EFFECT: [&str; 5] = [BACKGROUND, "max_iterations", "role", "acp_command", "acp_args"];
 
@@ -74,16 +75,24 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
     let context = text(fields, "context", rules).map_err(whole)?;
     let goal = text(fields, "goal", rules).map_err(whole)?;
     let group = group(fields).map_err(whole)?;
-    match (listed(fields.get("tasks"))?, goal) {
+    let listed = listed(fields.get("tasks"))?;
+    let mut tasks = match (&listed, goal) {
         (Some(_), Some(_)) => {
-            Err(whole("send either `goal` for one task or `tasks` for a list, not both; nothing was started"))
+            return Err(whole(
+                "send either `goal` for one task or `tasks` for a list, not both; nothing was started",
+            ));
         }
-        (Some(listed), None) => several(&listed, context.as_deref(), rules),
-        (None, Some(goal)) => Ok(vec![Task { goal, context, group, ..Task::default() }]),
-        (None, None) => Err(whole(
-            "there is no task: send `tasks`, a list of objects with a `goal` each, such as {\"tasks\": [{\"goal\": \"…\", \"context\": \"…\"}]}",
-        )),
-    }
+        (Some(listed), None) => several(listed, context.as_deref(), rules)?,
+        (None, Some(goal)) => vec![Task { goal, context, group, ..Task::default() }],
+        (None, None) => {
+            return Err(whole(
+                "there is no task: send `tasks`, a list of objects with a `goal` each, such as {\"tasks\": [{\"goal\": \"…\", \"context\": \"…\"}]}",
+            ));
+        }
+    };
+    let items = listed.as_ref().map(|listed| &*listed.items);
+    demands::fill(&mut tasks, (fields, items), rules)?;
+    Ok(tasks)
 }
 
 /// Names those of the call's keys that were understood and had no effect.

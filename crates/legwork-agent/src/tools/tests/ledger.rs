@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 /// What was noted and what was dropped, in order.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(super) struct Ledger {
     noted: Mutex<Vec<ProcessGroup>>,
     dropped: Mutex<Vec<ProcessGroup>>,
     refuses: bool,

@@ -3,11 +3,12 @@
 use super::line::FakeLine;
 use super::model::FakeModel;
 use super::steps::FakeSteps;
+use legwork_agent::contract::Contract;
 use legwork_agent::journal::Journal;
 use legwork_agent::models::Model;
 use legwork_agent::tools::{Site, Tool, Toolbox};
 use legwork_agent::turn::{self, Agent, Context, Start, TurnLimits};
-use legwork_core::batch::{Isolation, Lineage, Reach, Rights, Route, Setting};
+use legwork_core::batch::{Lineage, Reach, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message};
@@ -15,6 +16,7 @@ use legwork_core::ports::{Facts, Line, Steps};
 use legwork_core::report::Report;
 use legwork_core::step::{Actor, Fence};
 use legwork_testkit::memory::MemoryStore;
+use serde_json::Value;
 use std::sync::Arc;
 
 pub struct Bench {
@@ -28,6 +30,8 @@ pub struct Bench {
     pub facts: Arc<dyn Facts>,
     /// A model that is asked in the place of the fake one.
     pub real: Option<Arc<dyn Model>>,
+    /// The schema that the answer must meet.
+    pub schema: Option<Value>,
 }
 
 impl Bench {
@@ -45,6 +49,7 @@ impl Bench {
             limits,
             facts,
             real: None,
+            schema: None,
         }
     }
 
@@ -62,7 +67,6 @@ impl Bench {
             route: route(),
             rights: self.rights.clone(),
             allowance: allowance(self.steps_max),
-            isolation: Isolation::Shared,
         };
         Site {
             actor: Self::actor(),
@@ -84,6 +88,7 @@ impl Bench {
             site: Arc::new(self.site()),
             facts: Arc::clone(&self.facts),
             limits: self.limits,
+            contract: self.schema.as_ref().map(|schema| Contract::of(schema).expect("it is a schema")),
         }
     }
 

@@ -64,6 +64,7 @@ fn word(change: &StepChange) -> String {
                 let requests: Vec<&str> = requests.iter().map(RequestId::as_str).collect();
                 format!("{seq} steer {}", requests.join("+"))
             }
+            Action::Correct { errors } => format!("{seq} correct {}", errors.join("+")),
             Action::Tool { call, read_only } => {
                 let kind = if *read_only { "look" } else { "change" };
                 format!("{seq} {kind} {}({})", call.name, call.id)

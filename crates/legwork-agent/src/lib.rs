@@ -18,3 +18,4 @@ pub mod tools;
 pub mod transcripts;
 pub mod turn;
 pub mod worker;
+mod worktree;

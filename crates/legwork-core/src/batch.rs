@@ -74,6 +74,20 @@ pub struct Setting {
     pub rights: Rights,
     /// What they may use up.
     pub allowance: Allowance,
+    /// Whether they share the folder. In rows of earlier versions they do.
+    #[serde(default)]
+    pub isolation: Isolation,
+}
+
+/// Whether children work side by side in one folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// They do.
+    #[default]
+    Shared,
+    /// Each has a git worktree of its own (`delegation.worktree_isolation`).
+    Worktree,
 }
 
 /// Which model, where.
@@ -197,7 +211,13 @@ mod tests {
         assert_eq!((&route.table, route.fallbacks.len()), (&None, 0));
         let task: Task = serde_json::from_str(r#"{"goal":"g","context":null}"#).expect("an older task");
         let rights = Rights::default();
-        let setting = Setting { folder: "/".into(), route, rights, allowance: Allowance { steps_max: 1 } };
+        let setting = Setting {
+            folder: "/".into(),
+            route,
+            rights,
+            allowance: Allowance { steps_max: 1 },
+            isolation: Isolation::Shared,
+        };
         assert_eq!(task.route_within(&setting), &setting.route);
         let mut own = Task { route: Some(setting.route.clone()), ..task.clone() };
         own.route.as_mut().expect("it has one").model = "p/other".into();

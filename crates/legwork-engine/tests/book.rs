@@ -1,6 +1,6 @@
 //! Single moves of the book that once went wrong, each under its symptom. Everything else about it is in the worlds.
 
-use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
+use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
@@ -63,6 +63,7 @@ fn call(book: &mut Book, delegation: u32, tasks: usize, parent: Option<ChildId>)
             },
             rights: Rights::default(),
             allowance: Allowance { steps_max: 1 },
+            isolation: Isolation::Shared,
         },
     };
     let children = (0..tasks).map(|index| child(delegation, index)).collect();

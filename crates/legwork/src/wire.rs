@@ -9,7 +9,7 @@ use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddress
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, ModelSource, WorkerParts};
-use legwork_core::batch::{Reach, Rights, Setting};
+use legwork_core::batch::{Isolation, Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Store};
@@ -269,7 +269,12 @@ fn setting(invocation: &Invocation, settings: &Settings, (models, tools): (&Mode
         route: models.children.clone(),
         rights: Rights { tools: tools.toolbox.names().map(str::to_owned).collect() },
         allowance: Allowance { steps_max: steps_max(&settings.delegation) },
+        isolation: isolation(&settings.delegation),
     }
+}
+
+fn isolation(settings: &DelegationSettings) -> Isolation {
+    if settings.worktree_isolation { Isolation::Worktree } else { Isolation::Shared }
 }
 
 fn steps_max(settings: &DelegationSettings) -> u32 {

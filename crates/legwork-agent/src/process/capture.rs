@@ -20,7 +20,7 @@ pub struct CaptureLimits {
     pub head_bytes: usize,
     /// Bytes of text kept from the end.
     pub tail_bytes: usize,
-    /// Bytes of text that the file takes; what comes after them is counted and dropped.
+    /// Bytes of text that the file takes; what comes after them is counted and dropped. With 0 there is no file.
     pub file_bytes_max: u64,
 }
 
@@ -166,7 +166,12 @@ impl Capture {
     /// From now on there is a head, a tail and a file.
     async fn overflow(&mut self) {
         let so_far = std::mem::take(&mut self.head);
-        self.file = match self.place.create() {
+        let place = if self.limits.file_bytes_max == 0 {
+            Err(io::Error::other("no file is kept of it"))
+        } else {
+            self.place.create()
+        };
+        self.file = match place {
             Ok((path, file)) => Spilling::Open { path, file: File::from_std(file), bytes: 0 },
             Err(error) => Spilling::Failed(error),
         };

@@ -6,7 +6,7 @@ use super::port::Site;
 use crate::process::is_group_gone;
 use legwork_core::ports::{Facts, StoreError};
 use legwork_core::record::ProcessGroup;
-use legwork_core::step::Actor;
+use legwork_core::step::{Actor, Fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Notes groups and forgets them.
@@ -35,8 +35,18 @@ impl Groups {
         site: &Site,
         group: &ProcessGroup,
     ) -> Result<Noted, StoreError> {
-        let noted = Noted { groups: Arc::clone(self), actor: site.actor.clone(), group: group.clone() };
-        let noting = self.facts.note_group(site.fence.clone(), site.actor.clone(), group.clone());
+        self.note_for(&site.fence, &site.actor, group).await
+    }
+
+    /// The same for a script of legwork's own.
+    pub(super) async fn note_for(
+        self: &Arc<Self>,
+        fence: &Fence,
+        actor: &Actor,
+        group: &ProcessGroup,
+    ) -> Result<Noted, StoreError> {
+        let noted = Noted { groups: Arc::clone(self), actor: actor.clone(), group: group.clone() };
+        let noting = self.facts.note_group(fence.clone(), actor.clone(), group.clone());
         let (result, ()) = futures::join!(noting, self.flush());
         result.map(|()| noted)
     }

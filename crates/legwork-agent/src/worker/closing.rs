@@ -5,14 +5,54 @@
 
 use super::diagnostics;
 use super::local::Shared;
+use crate::worktree::{self, GIT_LIMIT, Tenant};
+use legwork_core::aftermath;
+use legwork_core::outcome::{Ending, StopReason};
 use legwork_core::ports::{Assignment, RunEnd};
 use legwork_core::report::Report;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long git may look into the worktree of a child that was stopped: whoever stopped it waits.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// The same for a process that is ending.
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(300);
 
 /// Completes the report of a run.
 pub(super) async fn close(shared: &Shared, assignment: Assignment, end: RunEnd) -> Report {
     let mut report = end.report.clone();
+    report.worktree = left(shared, &assignment, &end).await;
     report.diagnostics = explained(shared, assignment, end).await;
     report
+}
+
+/// What is in the child's worktree. It is gone when it is proved to hold nothing.
+async fn left(shared: &Shared, assignment: &Assignment, end: &RunEnd) -> Option<aftermath::Worktree> {
+    let worktree = shared.worktrees.leave(&assignment.child)?;
+    let tenant = Tenant {
+        child: &assignment.child,
+        fence: &assignment.fence,
+        folder: Path::new(&assignment.setting.folder),
+    };
+    let limit = match end.stop.map(|stop| stop.reason) {
+        None => GIT_LIMIT,
+        Some(StopReason::Shutdown) => SHUTDOWN_LIMIT,
+        Some(
+            StopReason::Cancelled
+            | StopReason::ParentStopped
+            | StopReason::Stalled
+            | StopReason::TimedOut
+            | StopReason::SessionEnded
+            | StopReason::OwnerLost,
+        ) => STOP_LIMIT,
+    };
+    // A run that goes on in another process goes on in its worktree.
+    let goes_on = end.stop.is_some_and(|stop| stop.reason == StopReason::Shutdown)
+        && matches!(end.report.ending, Ending::Interrupted | Ending::Failed(_));
+    if goes_on {
+        return None;
+    }
+    Some(worktree::inspect(&shared.worktrees, &tenant, &worktree, limit).await)
 }
 
 /// The file that tells what was known of a run that stood still before it had asked its model.

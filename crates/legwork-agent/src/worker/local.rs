@@ -10,6 +10,7 @@ use super::source::ModelSource;
 use super::sweeper::Sweeper;
 use crate::tools::{Commands, Toolbox};
 use crate::turn::{self, TurnLimits};
+use crate::worktree::Worktrees;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
 use legwork_core::pulse::LineEvent;
@@ -50,13 +51,15 @@ pub(super) struct Shared {
     pub(super) parts: WorkerParts,
     pub(super) prompt: SharedPrompt,
     pub(super) tools: SharedTools,
+    pub(super) worktrees: Worktrees,
 }
 
 impl LocalWorker {
     /// A worker with these parts.
     pub fn new(parts: WorkerParts) -> Self {
         let (prompt, tools) = (SharedPrompt::default(), SharedTools::default());
-        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools }) }
+        let worktrees = Worktrees::new(parts.commands.clone());
+        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools, worktrees }) }
     }
 }
 

@@ -11,9 +11,11 @@ use crate::prompt::{self, Standing};
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site};
 use crate::turn::{Agent, Context, Start};
-use legwork_core::batch::{Lineage, Reach, Setting, Task};
+use crate::worktree::{self, Need, Tenant, Worktree};
+use legwork_core::batch::{Isolation, Lineage, Reach, Setting, Task};
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::{Assignment, Line};
+use legwork_core::pulse::LineEvent;
 use legwork_core::step::Actor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,22 +32,27 @@ pub(super) struct Ready {
 /// Prepares the child of an assignment, or says what it lacks.
 pub(super) async fn ready(
     shared: &Shared,
-    assignment: Assignment,
+    mut assignment: Assignment,
     line: Arc<dyn Line>,
 ) -> Result<Ready, String> {
-    let folder = PathBuf::from(&assignment.setting.folder);
-    check_folder(&folder).await?;
+    check_folder(Path::new(&assignment.setting.folder)).await?;
     let model = shared.parts.models.model(&assignment.setting.route)?;
     let room = Room::of(model.facts().window);
-    let setting = effective(shared, &assignment);
     let contract = contract(&assignment.task)?;
     let (journal, recorded) = journal(shared, &assignment).await?;
+    let worktree = worktree(shared, &assignment, recorded.is_some()).await?;
+    if let Some(worktree) = &worktree {
+        line.tell(LineEvent::Note(format!("works in the worktree {}", worktree.path.display())));
+        assignment.setting.folder = worktree.folder.display().to_string();
+    }
+    let setting = effective(shared, &assignment);
     let (context, start) = match recorded {
         Some(recorded) => (Context::new(recorded.messages.clone()), Start::Resumed(recorded)),
         None => {
             let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
+            let folder = PathBuf::from(&setting.folder);
             let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
-            (opening(shared, occasion, &assignment.task).await?, Start::Fresh)
+            (opening(shared, occasion, (&assignment.task, worktree.as_ref())).await?, Start::Fresh)
         }
     };
     let tools = shared.tools.specs(&shared.parts.toolbox, &setting.rights);
@@ -59,6 +66,23 @@ pub(super) async fn ready(
         contract,
     };
     Ok(Ready { agent, journal, context, start })
+}
+
+/// The child's own worktree, if it is to have one.
+async fn worktree(
+    shared: &Shared,
+    assignment: &Assignment,
+    has_begun: bool,
+) -> Result<Option<Worktree>, String> {
+    let need = match (assignment.setting.isolation, assignment.attempt, has_begun) {
+        (Isolation::Shared, _, _) => return Ok(None),
+        (Isolation::Worktree, _, true) => Need::Known,
+        (Isolation::Worktree, 0 | 1, false) => Need::New,
+        (Isolation::Worktree, _, false) => Need::Unbegun,
+    };
+    let folder = Path::new(&assignment.setting.folder);
+    let tenant = Tenant { child: &assignment.child, fence: &assignment.fence, folder };
+    shared.worktrees.take(tenant, need).await.map(Some)
 }
 
 /// The child's journal, with what an earlier attempt recorded in it.
@@ -76,11 +100,19 @@ async fn journal(shared: &Shared, assignment: &Assignment) -> Result<(Journal, O
     Ok((journal, recorded))
 }
 
-/// The system text and the goal.
-async fn opening(shared: &Shared, occasion: Occasion, task: &Task) -> Result<Context, String> {
+/// The system text, and the goal with a note about the worktree (WT-4).
+async fn opening(
+    shared: &Shared,
+    occasion: Occasion,
+    (task, worktree): (&Task, Option<&Worktree>),
+) -> Result<Context, String> {
     let own = prompt::own(task.context.as_deref(), task.output_schema.as_ref());
     let system = shared.prompt.message(occasion, own).await?;
-    let goal = Message::text(Author::User, task.goal.clone());
+    let goal = match worktree {
+        None => task.goal.clone(),
+        Some(worktree) => format!("{}\n\n{}", task.goal, worktree::note(worktree)),
+    };
+    let goal = Message::text(Author::User, goal);
     Ok(Context::new(vec![system, Arc::new(goal)]))
 }
 

@@ -11,7 +11,7 @@ use legwork_agent::session::{
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
-use legwork_core::batch::{Reach, Route, Setting};
+use legwork_core::batch::{Isolation, Reach, Route, Setting};
 use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
@@ -224,6 +224,7 @@ fn setting() -> Setting {
         route: route(),
         rights: rights(&["look", "delegate_task"]),
         allowance: allowance(10),
+        isolation: Isolation::Shared,
     }
 }
 

@@ -10,7 +10,7 @@ use legwork_agent::session::{
 };
 use legwork_agent::tools::{DelegateTool, Effect, Tool, ToolOutput, Toolbox};
 use legwork_agent::turn::TurnLimits;
-use legwork_core::batch::{Reach, Setting};
+use legwork_core::batch::{Isolation, Reach, Setting};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::message::{Author, Message, Part};
@@ -72,6 +72,7 @@ impl Desk {
                 route: route(),
                 rights: rights(&["look", "change", "delegate_task"]),
                 allowance: allowance(10),
+                isolation: Isolation::Shared,
             },
             reach: Reach::Joined,
             depth_max: 1,

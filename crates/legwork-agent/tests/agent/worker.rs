@@ -6,7 +6,7 @@ use legwork_agent::process::Shells;
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
-use legwork_core::batch::{Rights, Route, Setting, Task};
+use legwork_core::batch::{Isolation, Rights, Route, Setting, Task};
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::message::Author;
 use legwork_core::outcome::{Ending, FailureKind};
@@ -53,6 +53,7 @@ impl Shop {
                 route: route(),
                 rights: self.rights.clone(),
                 allowance: allowance(10),
+                isolation: Isolation::Shared,
             },
         }
     }

@@ -7,7 +7,7 @@ use legwork_agent::process::Shells;
 use legwork_agent::tools::{Commands, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
-use legwork_core::batch::{Lineage, NewBatch, Reach, Route, Setting, Task};
+use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Route, Setting, Task};
 use legwork_core::ids::{OwnerId, SessionId};
 use legwork_core::outcome::Ending;
 use legwork_core::ports::{Assignment, Delegator, Facts, Line, Steps, Worker};
@@ -37,7 +37,13 @@ fn server(held: Option<usize>) -> ScriptedServer {
 
 fn setting() -> Setting {
     let folder = std::env::temp_dir().display().to_string();
-    Setting { folder, route: route(), rights: rights(&["look"]), allowance: allowance(10) }
+    Setting {
+        folder,
+        route: route(),
+        rights: rights(&["look"]),
+        allowance: allowance(10),
+        isolation: Isolation::Shared,
+    }
 }
 
 /// The child of a delegation that is in the store.

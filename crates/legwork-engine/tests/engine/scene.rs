@@ -2,7 +2,7 @@
 //! nobody has anything to do.
 
 use crate::troupe::Troupe;
-use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task, Ticket};
+use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task, Ticket};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
@@ -209,6 +209,7 @@ fn setting() -> Setting {
         },
         rights: Rights::default(),
         allowance: Allowance { steps_max: 10 },
+        isolation: Isolation::Shared,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sample values: small, different from each other, and the same every time.
 
-use legwork_core::batch::{Lineage, Reach, Rights, Route, Setting, Task, Unit};
+use legwork_core::batch::{Isolation, Lineage, Reach, Rights, Route, Setting, Task, Unit};
 use legwork_core::budget::Allowance;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId, UnitId};
@@ -106,5 +106,6 @@ fn setting() -> Setting {
         },
         rights: Rights { tools: ["read_file".to_owned()].into() },
         allowance: Allowance { steps_max: 50 },
+        isolation: Isolation::Shared,
     }
 }

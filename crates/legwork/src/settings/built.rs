@@ -20,7 +20,6 @@ const NOT_BUILT: &[(&str, Refused)] = &[
     ("delegation.default_toolsets", Refused::AllButDefault),
     ("delegation.subagent_auto_approve", Refused::AllButDefault),
     ("delegation.surface_child_process_notifications", Refused::AllButDefault),
-    ("delegation.worktree_isolation", Refused::AllButDefault),
     ("delegation.routes", Refused::AllButDefault),
     ("delegation.fallback_providers", Refused::AllButDefault),
     ("delegation.lease_seconds", Refused::AllButDefault),

@@ -28,4 +28,5 @@ mod terminal_view;
 mod texts;
 mod tools;
 mod units;
+mod worktrees;
 mod wrong_input;

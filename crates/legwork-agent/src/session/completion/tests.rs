@@ -2,7 +2,7 @@
 
 use super::{Arrival, Completion, bytes_max, write};
 use crate::quoted::MARK;
-use legwork_core::batch::{Lineage, Reach, Rights, Route, Setting, Task, Unit};
+use legwork_core::batch::{Isolation, Lineage, Reach, Rights, Route, Setting, Task, Unit};
 use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;
 use legwork_core::delivery::DeliveryState;
@@ -64,6 +64,7 @@ fn arrival(children: &[Child<'_>]) -> Arrival {
             },
             rights: Rights { tools: ["look".to_owned()].into() },
             allowance: Allowance { steps_max: 5 },
+            isolation: Isolation::Shared,
         },
         transcripts: (1..=children.len()).map(|n| format!("/live/task-{n}.log")).collect(),
     };

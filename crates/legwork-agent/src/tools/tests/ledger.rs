@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 /// What was noted and what was dropped, in order.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     noted: Mutex<Vec<ProcessGroup>>,
     dropped: Mutex<Vec<ProcessGroup>>,
     refuses: bool,

@@ -1,6 +1,6 @@
 //! The built-in tools through the toolbox, with real files and real processes.
 
-mod ledger;
+pub(crate) mod ledger;
 mod list_files;
 mod patch;
 mod process;

@@ -3,7 +3,7 @@
 use super::ledger::Ledger;
 use crate::process::{Shells, SystemProcesses, adopt_orphans};
 use crate::tools::{Commands, FetchAddresses, Invocation, Site, ToolOutput, Toolbox, built_in};
-use legwork_core::batch::{Lineage, Rights, Route, Setting};
+use legwork_core::batch::{Isolation, Lineage, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::ports::{Line, Pending, Processes, Steer, StopNotice};
@@ -127,6 +127,7 @@ impl Rig {
             },
             rights: self.rights.clone(),
             allowance: Allowance { steps_max: 1 },
+            isolation: Isolation::Shared,
         }
     }
 

@@ -12,7 +12,7 @@ use legwork_agent::session::{
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
-use legwork_core::batch::{Reach, Route, Setting};
+use legwork_core::batch::{Isolation, Reach, Route, Setting};
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::Outcome;
@@ -159,6 +159,7 @@ impl Running {
                 route: route(),
                 rights: rights(&["delegate_task"]),
                 allowance: allowance(10),
+                isolation: Isolation::Shared,
             },
             reach: Reach::Push,
             depth_max: 1,

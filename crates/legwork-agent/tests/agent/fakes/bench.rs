@@ -8,7 +8,7 @@ use legwork_agent::journal::Journal;
 use legwork_agent::models::Model;
 use legwork_agent::tools::{Site, Tool, Toolbox};
 use legwork_agent::turn::{self, Agent, Context, Start, TurnLimits};
-use legwork_core::batch::{Lineage, Reach, Rights, Route, Setting};
+use legwork_core::batch::{Isolation, Lineage, Reach, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message};
@@ -67,6 +67,7 @@ impl Bench {
             route: route(),
             rights: self.rights.clone(),
             allowance: allowance(self.steps_max),
+            isolation: Isolation::Shared,
         };
         Site {
             actor: Self::actor(),

@@ -3,7 +3,7 @@
 use crate::worlds::law::Broken;
 use crate::worlds::runner::Stage;
 use crate::worlds::world::World;
-use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
+use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_engine::book::{Event, NewIds, ReplyTo};
@@ -84,6 +84,7 @@ fn batch(lineage: Lineage, tasks: Vec<Task>) -> NewBatch {
             },
             rights: Rights::default(),
             allowance: Allowance { steps_max: 1 },
+            isolation: Isolation::Shared,
         },
     }
 }

@@ -7,7 +7,7 @@ use super::verdict;
 use super::weather::Weather;
 use crate::shaky::Bend;
 use crate::worlds::law::{Broken, Law};
-use legwork_core::batch::{Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
+use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
@@ -233,5 +233,6 @@ fn setting() -> Setting {
         },
         rights: Rights::default(),
         allowance: Allowance { steps_max: 10 },
+        isolation: Isolation::Shared,
     }
 }

@@ -1,0 +1,197 @@
+//! Worktrees of a real repository: what is made, what is found in them, and that nothing which could be work is removed.
+
+use super::{GIT_LIMIT, Need, Tenant, Worktree, Worktrees, inspect};
+use crate::process::{End, Shells};
+use crate::tools::tests::ledger::Ledger;
+use crate::tools::{Commands, Errand};
+use legwork_core::aftermath;
+use legwork_core::ids::{ChildId, Epoch, OwnerId};
+use legwork_core::step::{Actor, Fence};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+struct Ground {
+    root: TempDir,
+    commands: Commands,
+    worktrees: Worktrees,
+    fence: Fence,
+}
+
+impl Ground {
+    /// A repository with one commit, which has a hook that would be noticed.
+    async fn new() -> Ground {
+        let ground = Ground::bare();
+        let hook = "printf '#!/bin/sh\\ntouch %s/hooked\\n' \"$PWD\" >.git/hooks/post-checkout; chmod +x .git/hooks/*";
+        ground
+            .run(&format!(
+                "git init -q -b main . && echo one >file && mkdir sub && echo two >sub/file && echo '*.log' >.gitignore \
+                 && git add . && git commit -qm first && {hook}"
+            ))
+            .await;
+        ground
+    }
+
+    fn bare() -> Ground {
+        let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
+        let commands = Commands::new(shells, Arc::new(Ledger::default()));
+        let fence = Fence { owner: OwnerId::from_bits(1), epoch: Epoch(1) };
+        let root = tempfile::tempdir().expect("a folder");
+        Ground { root, worktrees: Worktrees::new(commands.clone()), commands, fence }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.path().canonicalize().expect("it is there")
+    }
+
+    /// Runs a script in the repository.
+    async fn run(&self, script: &str) -> String {
+        self.run_in(&self.folder(), script).await
+    }
+
+    async fn run_in(&self, folder: &Path, script: &str) -> String {
+        let actor = Actor::Child(ChildId::from_bits(9, 9));
+        let names =
+            "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b;";
+        let errand = Errand {
+            script: format!("{names} {script}"),
+            folder,
+            actor: &actor,
+            fence: &self.fence,
+            limit: Duration::from_secs(20),
+            output_bytes_max: 4096,
+        };
+        let ran = self.commands.errand(errand).await.expect("it runs");
+        assert_eq!(ran.end, End::Exited(0), "{script}: {}", ran.output);
+        ran.output
+    }
+
+    async fn take(&self, index: usize, folder: &Path, need: Need) -> Result<Worktree, String> {
+        let child = ChildId::from_bits(index, 7);
+        self.worktrees.take(Tenant { child: &child, fence: &self.fence, folder }, need).await
+    }
+
+    async fn made(&self, index: usize) -> Worktree {
+        self.take(index, &self.folder(), Need::New).await.expect("it is made")
+    }
+
+    async fn inspected(&self, index: usize) -> aftermath::Worktree {
+        let child = ChildId::from_bits(index, 7);
+        let worktree = self.worktrees.leave(&child).expect("it was taken");
+        let folder = self.folder();
+        let tenant = Tenant { child: &child, fence: &self.fence, folder: &folder };
+        inspect(&self.worktrees, &tenant, &worktree, GIT_LIMIT).await
+    }
+}
+
+/// Proves WT-1, WT-2: a folder and a branch, ignored without a change of a tracked file, and no hook has run.
+#[tokio::test]
+async fn wt_01_a_worktree_stands_beside_the_work_and_begins_at_the_last_commit() {
+    let ground = Ground::new().await;
+    ground.run("echo changed >file").await;
+    let worktree = ground.made(0).await;
+    let expected = ground.folder().join(".worktrees/subagent-sa-0-00000007");
+    assert_eq!((&worktree.path, &worktree.folder), (&expected, &expected));
+    let branch = ground.run_in(&worktree.path, "git symbolic-ref --short HEAD").await;
+    assert_eq!(branch.trim(), "legwork-subagent/subagent-sa-0-00000007");
+    assert_eq!(ground.run_in(&worktree.path, "cat file").await, "one\n");
+    assert_eq!(ground.run("git status --porcelain").await, " M file\n", "`.worktrees` is ignored");
+    assert!(!worktree.path.join("hooked").exists() && !ground.folder().join("hooked").exists());
+}
+
+#[tokio::test]
+async fn wt_01_a_child_of_a_subfolder_starts_in_that_subfolder_and_one_of_a_worktree_beside_it() {
+    let ground = Ground::new().await;
+    let below = ground.take(0, &ground.folder().join("sub"), Need::New).await.expect("it is made");
+    assert_eq!(below.folder, below.path.join("sub"));
+    ground.run_in(&below.path, "echo more >>file && git commit -qam second").await;
+    let nested = ground.take(1, &below.folder, Need::New).await.expect("it is made");
+    assert_eq!(nested.path, ground.folder().join(".worktrees/subagent-sa-1-00000007"));
+    assert_eq!(
+        ground.run_in(&nested.path, "cat file").await,
+        "one\nmore\n",
+        "it begins where its parent stands"
+    );
+}
+
+#[tokio::test]
+async fn inv_31_what_cannot_be_isolated_is_an_error_that_says_why() {
+    let ground = Ground::bare();
+    let folder = ground.folder();
+    let why = ground.take(0, &folder, Need::New).await.expect_err("there is no repository");
+    assert!(why.contains("delegation.worktree_isolation") && why.contains("not a git repository"), "{why}");
+    ground.run("git init -q .").await;
+    let why = ground.take(0, &folder, Need::New).await.expect_err("there is nothing to begin from");
+    assert!(why.contains("no commit yet"), "{why}");
+    let ground = Ground::new().await;
+    ground.run("git branch legwork-subagent/subagent-sa-0-00000007").await;
+    let why = ground.take(0, &ground.folder(), Need::New).await.expect_err("the branch is somebody's");
+    assert!(why.contains("is there already"), "{why}");
+    ground.run("git show-ref --verify -q refs/heads/legwork-subagent/subagent-sa-0-00000007").await;
+    ground.run("mkdir elsewhere && ln -s elsewhere .worktrees").await;
+    let why = ground.take(1, &ground.folder(), Need::New).await.expect_err("the way leads elsewhere");
+    assert!(why.contains("is a link"), "{why}");
+}
+
+/// Proves WT-5, WT-6.
+#[tokio::test]
+async fn wt_06_only_what_is_proved_to_hold_nothing_is_removed() {
+    let ground = Ground::new().await;
+    let cases = [
+        ("true", (0, false, true), None),
+        ("echo x >>file", (0, true, false), None),
+        ("echo x >new", (0, true, false), None),
+        ("echo x >>file && git commit -qam x", (1, false, false), None),
+        ("git checkout -q --detach && echo x >>file && git commit -qam x", (1, false, false), None),
+        ("echo x >out.log", (0, false, false), Some("git ignores")),
+        (
+            "echo x >>file && git commit -qam x && git reset -q --hard HEAD~",
+            (0, false, false),
+            Some("taken back"),
+        ),
+        ("rm \"$(git rev-parse --git-dir)/legwork-base\"", (0, false, false), Some("not known")),
+    ];
+    for (index, (script, (commits, dirty, pruned), words)) in cases.into_iter().enumerate() {
+        let worktree = ground.made(index).await;
+        ground.run_in(&worktree.path, script).await;
+        let report = ground.inspected(index).await;
+        assert_eq!(
+            (report.commits, report.dirty, report.pruned),
+            (commits, dirty, pruned),
+            "{script}: {report:?}"
+        );
+        assert!(!report.inspection_failed, "{report:?}");
+        assert_eq!(worktree.path.exists(), !pruned, "{script}");
+        let branch = format!("git branch --list '{}'", report.branch);
+        assert_eq!(ground.run(&branch).await.is_empty(), pruned, "{script}");
+        match words {
+            Some(words) => assert!(report.note.is_some_and(|note| note.contains(words)), "{script}"),
+            None => assert_eq!(report.note, None, "{script}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn wt_05_what_cannot_be_looked_into_is_kept_and_says_so() {
+    let ground = Ground::new().await;
+    let worktree = ground.made(0).await;
+    ground.run_in(&worktree.path, "echo broken >.git").await;
+    let report = ground.inspected(0).await;
+    assert!(report.inspection_failed && report.dirty && !report.pruned, "{report:?}");
+    assert!(report.note.is_some_and(|note| note.contains("could not be looked into")));
+    assert!(worktree.path.join("file").exists());
+}
+
+#[tokio::test]
+async fn k02_who_goes_on_finds_its_worktree_again_or_fails() {
+    let ground = Ground::new().await;
+    let made = ground.made(0).await;
+    ground.run_in(&made.path, "echo half >half").await;
+    let again = ground.take(0, &ground.folder(), Need::Known).await.expect("it is there");
+    assert_eq!(again, made);
+    assert_eq!(ground.take(0, &ground.folder(), Need::Unbegun).await, Ok(made.clone()));
+    ground.run("rm -r .worktrees/*").await;
+    let why = ground.take(0, &ground.folder(), Need::Known).await.expect_err("it is gone");
+    assert!(why.contains("is gone") && why.contains("must not share"), "{why}");
+}

@@ -4,7 +4,7 @@
 //!
 //! It stores no turn. Whoever takes a claim acknowledges it in the commit of the turn that carries it, or gives it back.
 
-use super::completion::{self, Arrival, Completion};
+use super::completion::{self, Arrival, Completion, remains};
 use super::setup::SessionSetup;
 use crate::journal::{OpenExchange, wall_clock};
 use crate::tools::{DELEGATE_TASK, carries_results};
@@ -124,10 +124,14 @@ pub(crate) async fn written(
     let tasks = record.accepted.units.get(unit).map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
     let children = tasks.iter().filter_map(|task| record.accepted.children.get(*task));
     let missed = missed(setup.store.as_ref(), children).await;
-    let arrival = Arrival { record: record.clone(), unit, missed, now: wall_clock() };
+    let mut arrival =
+        Arrival { record: record.clone(), unit, missed, remains: Vec::new(), now: wall_clock() };
     let bytes_max = completion::bytes_max(setup.model.facts().window);
     let spill = setup.spill.clone();
-    let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));
+    let writing = tokio::task::spawn_blocking(move || {
+        arrival.remains = remains::gather(&arrival.record, unit, arrival.now);
+        completion::write(&arrival, bytes_max, &spill)
+    });
     writing.await.inspect_err(|error| tracing::error!(%error, "BUG: a completion could not be written")).ok()
 }
 

@@ -6,10 +6,16 @@
 
 mod head;
 mod quoted;
+pub(crate) mod remains;
+#[cfg(test)]
+mod single_tests;
+mod stored;
 mod task;
 #[cfg(test)]
 mod tests;
 mod title;
+
+pub use stored::{title_of_completion, unit_of_completion};
 
 use crate::shares::fair;
 use crate::spill::SpillPlace;
@@ -42,6 +48,8 @@ pub(crate) struct Arrival {
     pub(crate) unit: usize,
     /// What was said to its children too late for them to read.
     pub(crate) missed: Vec<(ChildId, String)>,
+    /// What is left to tell of children whose end is not known.
+    pub(crate) remains: Vec<remains::Remains>,
     /// When the message is written.
     pub(crate) now: Timestamp,
 }
@@ -87,7 +95,7 @@ pub(crate) fn write(arrival: &Arrival, bytes_max: usize, spill: &Path) -> Comple
 }
 
 fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {
-    let Arrival { record, unit, missed, .. } = arrival;
+    let Arrival { record, unit, missed, remains, .. } = arrival;
     let indexes =
         record.accepted.units.get(*unit).map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
     let came = indexes.iter().filter_map(|index| {
@@ -104,6 +112,7 @@ fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {
             goal: &task.goal,
             context: task.context.as_deref(),
             missed: missed.join("\n"),
+            remains: remains.iter().find(|remains| remains.child == child.id),
             sections: Vec::new(),
         })
     });

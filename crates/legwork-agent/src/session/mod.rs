@@ -13,6 +13,7 @@ mod open;
 mod run;
 mod setup;
 
+pub use completion::{title_of_completion, unit_of_completion};
 pub use conversation::{
     Conversation, ConversationHandle, ConversationParts, Farewell, GAP_FIRST, GAP_LONGEST, MESSAGE_BYTES_MAX,
     SessionListener, TRIES_MAX, WAITING_MAX,

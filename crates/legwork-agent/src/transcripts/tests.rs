@@ -149,6 +149,34 @@ fn live_07_a_credential_is_masked_also_when_it_comes_in_pieces() {
 }
 
 #[test]
+fn live_04_streamed_text_makes_a_line_whenever_so_much_of_it_has_come() {
+    let (folder, transcripts, paths) = started(1);
+    let child = heading(0).child;
+    for _ in 0..1000 {
+        transcripts.append(&child, AT, &LineEvent::Text("nine letters ".to_owned()));
+    }
+    transcripts.finish(&child, AT, Outcome::Succeeded, None);
+    drop(transcripts);
+    let lines = told(&paths[0]);
+    let said = lines.iter().filter(|line| line.starts_with("assistant| ")).count();
+    assert_eq!(said, 4, "13000 characters, a line for each 4000 and one for the rest: {lines:?}");
+    drop(folder);
+}
+
+#[test]
+fn sec_06_no_credential_of_a_goal_is_in_a_head_or_in_the_manifest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    let (key, context) = ("sk-abcdefghijklmnopqrstuv", Some("password=hunter2 and more".to_owned()));
+    let heading = Heading { goal: format!("ask with {key}"), context, ..heading(0) };
+    let paths = transcripts.create(&[heading]).expect("a folder for them");
+    drop(transcripts);
+    let all = fs::read_to_string(&paths[0]).expect("the transcript") + &manifest(folder.path()).to_string();
+    assert!(!all.contains("abcdefgh") && !all.contains("hunter2"), "{all}");
+    assert_eq!(all.matches("ask with [masked]").count(), 3, "head, first line and manifest: {all}");
+}
+
+#[test]
 fn k27_a_long_text_takes_a_bounded_line() {
     let (folder, transcripts, paths) = started(1);
     let child = heading(0).child;

@@ -125,7 +125,7 @@ impl Identity {
             unit: unit.id.clone(),
             unit_count: unit.task_indexes.len(),
             goal: beginning(&task.goal),
-            model: accepted.setting.route.model.clone(),
+            model: accepted.model_of(task_index).to_owned(),
             tools: accepted.setting.rights.tools.clone(),
         })
     }

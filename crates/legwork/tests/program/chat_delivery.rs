@@ -8,7 +8,7 @@ use legwork_testkit::server::{
     Call, Conversation, Entry, Log, Reply, Script, ScriptedServer, Scripts, calls, gate, say,
 };
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Home, Screen, until};
 
@@ -107,6 +107,7 @@ fn server(main: impl Fn(&str) -> Reply + Send + Sync + 'static) -> ScriptedServe
     })))
 }
 
+/// Proves EVT-16.
 #[test]
 fn dlv_01_k13_results_come_one_by_one_as_turns_of_their_own_while_the_person_keeps_talking() {
     let names = ["alpha", "beta", "gamma"];
@@ -144,6 +145,32 @@ fn dlv_01_k13_results_come_one_by_one_as_turns_of_their_own_while_the_person_kee
     screen.press(END_OF_INPUT);
     assert_eq!(screen.wait_for_end(), 0);
     home.assert_nothing_runs();
+    check_rows(&home, &["beta", "gamma", "alpha"]);
+}
+
+/// Stored completions are told from what somebody said, with their titles and what was counted.
+#[track_caller]
+fn check_rows(home: &Home, names: &[&str]) {
+    let json = |arguments: &[&str]| home.legwork(&[&["sessions", "--json"], arguments].concat()).run().json();
+    let listed = json(&[]);
+    let id = listed["sessions"][0]["session_id"].as_str().expect("an id");
+    for verb in ["show", "export"] {
+        let told = json(&[verb, id]);
+        let history = told["history"].as_array().expect("a list");
+        let rows: Vec<&Value> = history.iter().filter(|row| row["author"] == "completion").collect();
+        assert_eq!(rows.len(), names.len(), "{told}");
+        for (row, name) in rows.iter().zip(names) {
+            assert_eq!(row["display_kind"], json!("async_delegation_complete"), "{row}");
+            let metadata = &row["metadata"];
+            let counts = ["task_count", "completed_count", "failed_count"].map(|key| metadata[key].clone());
+            assert_eq!(counts, [json!(1), json!(1), json!(0)], "{row}");
+            let title = metadata["display_text"].as_str().expect("a title");
+            assert!(title.starts_with("Subagent: Completed · ") && title.contains(name), "{row}");
+            assert!(metadata["delegation_id"].as_str().is_some_and(|id| id.starts_with("deleg_")), "{row}");
+            assert!(metadata["duration_seconds"].is_number(), "{row}");
+        }
+        assert!(history.iter().all(|row| row["author"] == "completion" || row.get("display_kind").is_none()));
+    }
 }
 
 /// Where a result is when the process is killed.

@@ -4,6 +4,7 @@
 use super::quoted::name;
 use super::{Arrival, task::Task};
 use crate::quoted::MARK;
+use crate::tools::DELEGATE_TASK;
 use jiff::tz::TimeZone;
 use legwork_core::batch::Unit;
 use legwork_core::report::Cost;
@@ -60,12 +61,13 @@ fn counted(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
     let models: Vec<String> = models.into_iter().take(MODELS_MAX).map(name).collect();
     let tools: Vec<String> = setting.rights.tools.iter().take(TOOLS_MAX).map(|tool| name(tool)).collect();
     format!(
-        "Delegated {} ({} ago), took {}. Completed: {whole} of {}. Model: {}. Tools: {}. Tokens: {input} in, {output} out. Cost: {}.",
+        "Delegated {} ({} ago), took {}. Completed: {whole} of {}. Model: {}. Role: {}. Tools: {}. Tokens: {input} in, {output} out. Cost: {}.",
         local(record.accepted_at),
         age(arrival.now.since(record.accepted_at)),
         age(took),
         tasks.len(),
         models.join(", "),
+        if setting.rights.allow(DELEGATE_TASK) { "orchestrator" } else { "leaf" },
         if tools.is_empty() { "none".to_owned() } else { tools.join(", ") },
         cost(arrival, tasks),
     )

@@ -1,7 +1,7 @@
 //! One task of a completion: a line of counted facts, then what was asked for and what came of it, quoted (EVT-10…13).
 
 use super::quoted::{cut, name};
-use super::{head::age, title::Line, whereabouts};
+use super::{head::age, remains::Remains, title::Line, whereabouts};
 use crate::quoted::{one_line, quote};
 use crate::shares::fair;
 use legwork_core::completion::{Entry, Flaw};
@@ -14,6 +14,8 @@ const GOAL_BYTES_MAX: usize = 480;
 const CONTEXT_BYTES_MAX: usize = 240;
 const ERROR_BYTES_MAX: usize = 1024;
 const MISSED_BYTES_MAX: usize = 480;
+/// Quoted bytes of the end of a transcript.
+const TAIL_BYTES_MAX: usize = 4096;
 /// What the note of a cut takes at most, apart from the folder of a file.
 const NOTE_BYTES_MAX: usize = 256;
 
@@ -29,6 +31,8 @@ pub(super) struct Task<'a> {
     pub(super) context: Option<&'a str>,
     /// What was said to the child too late.
     pub(super) missed: String,
+    /// What is left to tell when its end is not known.
+    pub(super) remains: Option<&'a Remains>,
     /// What is quoted of all this; see [`Task::quoted`].
     pub(super) sections: Vec<Section>,
 }
@@ -78,6 +82,11 @@ impl Task<'_> {
         )
     }
 
+    /// Where it last stood, when its end is not known.
+    fn known(&self) -> String {
+        self.remains.map(|remains| format!("{}\n", remains.known)).unwrap_or_default()
+    }
+
     fn icon(&self) -> &'static str {
         if self.entry.flaw().is_some() {
             return "⚠";
@@ -105,7 +114,7 @@ impl Task<'_> {
     pub(super) fn fixed_bytes(&self, folder: usize) -> usize {
         let labels: usize =
             self.sections.iter().map(|section| section.label.len() + 2 + NOTE_BYTES_MAX / 4).sum();
-        self.header().len() + labels + self.footer().len() + folder + NOTE_BYTES_MAX
+        self.header().len() + self.known().len() + labels + self.footer().len() + folder + NOTE_BYTES_MAX
     }
 
     /// The quoted bytes that it would take with enough room.
@@ -141,7 +150,7 @@ impl Task<'_> {
     }
 
     fn rendered(&self, mut shown: impl FnMut(&Section) -> String) -> String {
-        let mut text = self.header();
+        let mut text = self.header() + &self.known();
         for section in &self.sections {
             for line in [section.label, &shown(section)] {
                 text.push_str(line);
@@ -177,6 +186,11 @@ impl Task<'_> {
             (error_label, entry.error.as_deref(), ERROR_BYTES_MAX),
             ("What of the answer does not fit its schema:", errors.as_deref(), ERROR_BYTES_MAX),
             (answer_label, answer, usize::MAX),
+            (
+                "The end of its transcript:",
+                self.remains.and_then(|remains| remains.tail.as_deref()),
+                TAIL_BYTES_MAX,
+            ),
             ("Said to it too late, so it has not read this:", missed, MISSED_BYTES_MAX),
         ];
         let sections = texts.into_iter().filter_map(|(label, text, bytes_max)| {

@@ -15,9 +15,9 @@ use legwork_core::time::Timestamp;
 use std::path::Path;
 
 /// A child: its goal, how it ended, what it handed in.
-type Child<'a> = (&'a str, Outcome, Report);
+pub(super) type Child<'a> = (&'a str, Outcome, Report);
 
-fn answered(answer: &str) -> Report {
+pub(super) fn answered(answer: &str) -> Report {
     Report {
         answer: Some(answer.to_owned()),
         model: Some("m-1".to_owned()),
@@ -32,7 +32,7 @@ fn succeeded<'a>(goal: &'a str, answer: &str) -> Child<'a> {
     (goal, Outcome::Succeeded, answered(answer))
 }
 
-fn arrival(children: &[Child<'_>]) -> Arrival {
+pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
     let delegation = DelegationId::from_bits(0xab);
     let ids: Vec<ChildId> = (0..children.len()).map(|index| ChildId::from_bits(index, 7)).collect();
     let task = |(goal, _, _): &Child<'_>| Task {
@@ -86,10 +86,10 @@ fn arrival(children: &[Child<'_>]) -> Arrival {
         children: ids.into_iter().zip(children).map(record).collect(),
         deliveries: vec![DeliveryRecord { state: DeliveryState::Ready { tries: 0 }, ledger: vec![] }],
     };
-    Arrival { record, unit: 0, missed: Vec::new(), now: Timestamp(185_000) }
+    Arrival { record, unit: 0, missed: Vec::new(), remains: Vec::new(), now: Timestamp(185_000) }
 }
 
-fn written(children: &[Child<'_>]) -> Completion {
+pub(super) fn written(children: &[Child<'_>]) -> Completion {
     write(&arrival(children), 64 * 1024, Path::new("/nowhere"))
 }
 
@@ -98,7 +98,7 @@ fn ours(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with(MARK.trim_end())).collect()
 }
 
-/// Proves EVT-3, EVT-13.
+/// Proves EVT-3, EVT-13, EVT-1, EVT-2.
 #[test]
 fn evt_05_a_completion_stands_for_itself() {
     let Completion { title, text } = written(&[succeeded("check the links", "all\nwell")]);
@@ -107,7 +107,7 @@ fn evt_05_a_completion_stands_for_itself() {
         "[The result of a subagent: delegation deleg_000000ab]\n",
         "legwork wrote this message, not the user.",
         "delegate again what is missing",
-        " (3m5s ago), took 1m4s. Completed: 1 of 1. Model: fake/model. Tools: look. Tokens: 100 in, 20 out. Cost: $0.001500 (estimated).\n",
+        " (3m5s ago), took 1m4s. Completed: 1 of 1. Model: fake/model. Role: leaf. Tools: look. Tokens: 100 in, 20 out. Cost: $0.001500 (estimated).\n",
         "✓ TASK 1/1: completed, sa-0-00000007, model calls: 4, tool calls: 0, took 1m3s, model m-1\n",
         "Goal:\n| check the links\nContext:\n| ctx\nAnswer:\n| all\n| well\nLive transcript: /live/task-1.log\n",
     ] {

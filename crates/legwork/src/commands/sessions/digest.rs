@@ -1,7 +1,11 @@
 //! What is known of one session beside its messages: the facts that every verb about sessions shows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use legwork_agent::session::{title_of_completion, unit_of_completion};
+use legwork_core::completion::entry;
+use legwork_core::message::{Author, Message};
 use legwork_core::ports::{Facts, Filter, SessionRecord};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
@@ -99,6 +103,43 @@ pub fn delegation_json(record: &DelegationRecord) -> Value {
         "state": record.state_text(),
         "tasks": record.children.len(),
         "units": units,
+    })
+}
+
+/// What tells a stored completion from a message that somebody said: how it is to be shown, and what was counted of what it
+/// brought (EVT-16). `None` for any other message; without the counts when its delegation was removed.
+pub fn completion_json(message: &Message, delegations: &[DelegationRecord]) -> Option<(Value, Value)> {
+    if message.author != Author::Completion {
+        return None;
+    }
+    let kind = json!("async_delegation_complete");
+    let found = unit_of_completion(&message.plain_text()).and_then(|unit| {
+        let place =
+            |record: &DelegationRecord| record.accepted.units.iter().position(|known| known.id == unit);
+        delegations.iter().find_map(|record| Some((record, place(record)?)))
+    });
+    let metadata = found.map_or(Value::Null, |(record, place)| metadata(record, place));
+    Some((kind, metadata))
+}
+
+fn metadata(record: &DelegationRecord, place: usize) -> Value {
+    let indexes = &record.accepted.units[place].task_indexes;
+    let children: Vec<_> = indexes.iter().filter_map(|index| record.children.get(*index)).collect();
+    let entries: Vec<_> = indexes
+        .iter()
+        .filter_map(|index| entry(&record.accepted, *index, record.children.get(*index)?))
+        .collect();
+    let completed = entries.iter().filter(|entry| entry.is_whole()).count();
+    let ended = children.iter().filter_map(|child| child.ended_at).max();
+    let took = ended.map_or(Duration::ZERO, |ended| ended.since(record.accepted_at));
+    json!({
+        "display_text": title_of_completion(record, place),
+        "delegation_id": record.accepted.delegation,
+        "unit_id": record.accepted.units[place].id,
+        "task_count": indexes.len(),
+        "completed_count": completed,
+        "failed_count": entries.len() - completed,
+        "duration_seconds": wording::seconds(took),
     })
 }
 

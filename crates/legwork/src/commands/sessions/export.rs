@@ -1,6 +1,8 @@
 //! `legwork sessions export`: a conversation whole, to read or for another program.
 
+use legwork_core::message::Message;
 use legwork_core::ports::Conversations;
+use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
 
 use super::digest;
@@ -23,12 +25,22 @@ pub async fn run(invocation: &Invocation, args: &ExportArgs) -> Result<(), CliEr
         Format::Md => stdout::print(markdown::page(&digest, &messages, &delegations).trim_end()),
         Format::Json => {
             let mut fields = digest.to_json();
-            fields.insert("history".to_owned(), json!(messages));
+            let history = messages.iter().map(|message| stored(message, &delegations));
+            fields.insert("history".to_owned(), history.collect());
             fields
                 .insert("delegations".to_owned(), delegations.iter().map(digest::delegation_json).collect());
             stdout::print_json(&Value::Object(fields))
         }
     }
+}
+
+/// A message as it is stored, with what tells a completion from what somebody said.
+fn stored(message: &Message, delegations: &[DelegationRecord]) -> Value {
+    let mut fields = json!(message);
+    if let Some((kind, metadata)) = digest::completion_json(message, delegations) {
+        (fields["display_kind"], fields["metadata"]) = (kind, metadata);
+    }
+    fields
 }
 
 fn format(asked: Option<Format>, json: bool) -> Result<Format, CliError> {

@@ -30,7 +30,10 @@ pub async fn run(invocation: &Invocation, typed: &str) -> Result<(), CliError> {
     if invocation.common.json {
         let mut fields = digest.to_json();
         fields.insert("earlier".to_owned(), json!(earlier));
-        fields.insert("history".to_owned(), shown.iter().map(Shown::to_json).collect());
+        let marked =
+            messages.iter().skip(earlier).map(|message| digest::completion_json(message, &delegations));
+        let history = shown.iter().zip(marked).map(|(shown, marked)| shown.to_json(marked));
+        fields.insert("history".to_owned(), history.collect());
         fields.insert("delegations".to_owned(), delegations.iter().map(digest::delegation_json).collect());
         return stdout::print_json(&Value::Object(fields));
     }
@@ -110,14 +113,18 @@ impl Shown {
         lines.join("\n")
     }
 
-    fn to_json(&self) -> Value {
-        json!({
+    fn to_json(&self, completion: Option<(Value, Value)>) -> Value {
+        let mut fields = json!({
             "place": self.place,
             "author": self.author,
             "text": self.text,
             "cut": self.cut,
             "lines": self.lines,
-        })
+        });
+        if let Some((kind, metadata)) = completion {
+            (fields["display_kind"], fields["metadata"]) = (kind, metadata);
+        }
+        fields
     }
 }
 

@@ -1,0 +1,90 @@
+//! Tests: one task that comes back alone, and one whose end is not known.
+
+use super::tests::{answered, arrival, written};
+use super::{Arrival, remains, title_of_completion, unit_of_completion, write};
+use legwork_core::batch::Unit;
+use legwork_core::ids::UnitId;
+use legwork_core::outcome::{Ending, FailureKind, Outcome, StopReason};
+use legwork_core::pulse::{Phase, Pulse};
+use legwork_core::report::Report;
+use legwork_core::time::Timestamp;
+use std::fs;
+use std::path::Path;
+
+/// Proves EVT-3, EVT-14.
+#[test]
+fn one_task_alone_has_the_form_of_a_batch_of_one_with_its_reason_and_what_it_had_said() {
+    let half = |error: &str, ending| Report {
+        error: Some(error.to_owned()),
+        ..Report { ending, ..answered("half") }
+    };
+    let stopped = half("stopped on request", Ending::Interrupted);
+    let failed = half("it broke", Ending::Failed(FailureKind::Tool));
+    for (outcome, report, status, said) in [
+        (Outcome::Succeeded, answered("whole"), "✓ TASK 1/1: completed, ", "Answer:\n| whole\n"),
+        (
+            Outcome::Stopped(StopReason::Cancelled),
+            stopped,
+            "✗ TASK 1/1: interrupted, ",
+            "Error:\n| stopped on request\nPartial output; it did not complete:\n| half\n",
+        ),
+        (
+            Outcome::Failed(FailureKind::Tool),
+            failed,
+            "✗ TASK 1/1: failed, ",
+            "Error:\n| it broke\nPartial output; it did not complete:\n| half\n",
+        ),
+    ] {
+        let text = written(&[("go", outcome, report)]).text;
+        for part in ["[The result of a subagent: ", status, "model calls: 4, tool calls: 0, took 1m3s", said]
+        {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn evt_07_of_a_lost_child_its_last_known_place_and_the_end_of_its_transcript_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("task-0.log");
+    fs::write(&log, "# head\n12:00:00 tool     | terminal make\n[TASK 1/1: completed]\n")
+        .expect("it is written");
+    let lost = ("go", Outcome::Lost, Report::bare(Ending::Interrupted));
+    let mut arrival = arrival(&[lost, ("look", Outcome::Succeeded, answered("seen"))]);
+    arrival.record.accepted.transcripts[0] = log.display().to_string();
+    let phase = Phase::Tool("terminal".to_owned());
+    arrival.record.children[0].pulse =
+        Some((Pulse { phase, model_calls: 2, tool_calls: 1, ..Pulse::default() }, Timestamp(65_000)));
+    arrival.remains = remains::gather(&arrival.record, 0, arrival.now);
+    let text = write(&arrival, 64 * 1024, Path::new("/nowhere")).text;
+    let (lost, whole) = text.split_once("✓ TASK 2/2").expect("both are told");
+    for part in [
+        "✗ TASK 1/2: unknown, ",
+        "\nLast known, and no longer so: running the tool terminal, model calls: 2, tool calls: 1, 2m before this message\n",
+        "The end of its transcript:\n| 12:00:00 tool     | terminal make\n| [TASK 1/1: completed]\n",
+        &format!("Live transcript: {}", log.display()),
+    ] {
+        assert!(lost.contains(part), "{part:?} is missing in:\n{text}");
+    }
+    assert!(!whole.contains("Last known") && !whole.contains("end of its transcript"), "{text}");
+}
+
+#[test]
+fn a_stored_completion_tells_its_unit_and_its_title() {
+    let mut arrival =
+        arrival(&[("a", Outcome::Succeeded, answered("x")), ("b", Outcome::Lost, answered("y"))]);
+    let said = |arrival: &Arrival| write(arrival, 64 * 1024, Path::new("/nowhere"));
+    let whole = said(&arrival);
+    assert_eq!(unit_of_completion(&whole.text), Some(arrival.record.accepted.units[0].id.clone()));
+    assert_eq!(title_of_completion(&arrival.record, 0), whole.title);
+    let delegation = arrival.record.accepted.delegation.clone();
+    let unit = |k: usize| Unit { id: UnitId::part(&delegation, k), task_indexes: vec![k - 1], group: None };
+    arrival.record.accepted.units = vec![unit(1), unit(2)];
+    arrival.unit = 1;
+    let part = said(&arrival);
+    assert_eq!(unit_of_completion(&part.text), Some(UnitId::part(&delegation, 2)));
+    assert_eq!(title_of_completion(&arrival.record, 1), part.title);
+    for other in ["", "[x]", "hello", "[The result of a subagent: nothing deleg_1]"] {
+        assert_eq!(unit_of_completion(other), None, "{other}");
+    }
+}

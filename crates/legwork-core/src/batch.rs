@@ -26,6 +26,9 @@ pub struct Task {
     /// With which other tasks of the call it comes back, where a call may come back in parts; never empty (TASK-11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// What becomes of its child when the process dies.
+    #[serde(default, skip_serializing_if = "OnCrash::is_resume")]
+    pub on_crash: OnCrash,
 }
 
 impl Task {
@@ -37,6 +40,35 @@ impl Task {
     /// The route of its child in a call with this setting.
     pub fn route_within<'a>(&'a self, setting: &'a Setting) -> &'a Route {
         self.route.as_ref().unwrap_or(&setting.route)
+    }
+}
+
+/// What becomes of a child whose process died.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCrash {
+    /// Whoever takes it over goes on from its last finished step.
+    #[default]
+    Resume,
+    /// It is reported as it stands.
+    Report,
+}
+
+impl OnCrash {
+    /// The words by which it is asked for, in the order of the values.
+    pub const WORDS: [&str; 2] = ["resume", "report"];
+
+    /// The value of a word.
+    pub fn of_word(word: &str) -> Option<OnCrash> {
+        match word {
+            "resume" => Some(OnCrash::Resume),
+            "report" => Some(OnCrash::Report),
+            _ => None,
+        }
+    }
+
+    fn is_resume(&self) -> bool {
+        *self == OnCrash::Resume
     }
 }
 

@@ -61,6 +61,9 @@ pub struct Entry {
     /// What was said to it too late for it to read (CTRL-11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_steer: Option<String>,
+    /// Those of its tool calls that were cut off and whose effect is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_doubt: Vec<TraceItem>,
     /// The path of its transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_transcript: Option<String>,
@@ -278,6 +281,7 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
         schema_retries: conformance.map(|known| known.retries).filter(|retries| *retries > 0),
         schema_note: missed.map(note),
         missed_steer: None,
+        in_doubt: report.map(|report| report.in_doubt.clone()).unwrap_or_default(),
         live_transcript: transcript.cloned(),
         aside: Aside::of(outcome, report),
     })

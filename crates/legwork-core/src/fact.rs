@@ -1,7 +1,7 @@
 //! The facts that the owner of a delegation records. They are the events of the state machines, so replaying them gives
 //! the live state again.
 
-use crate::batch::{Lineage, Reach, Setting, Task, Ticket, Unit};
+use crate::batch::{Lineage, OnCrash, Reach, Setting, Task, Ticket, Unit};
 use crate::child::ChildEvent;
 use crate::ids::{CallKey, ChildId, DelegationId, Epoch, OwnerId, UnitId};
 use crate::report::Report;
@@ -97,6 +97,11 @@ impl Accepted {
             .map_or(&self.setting.route, |task| task.route_within(&self.setting))
             .model
             .as_str()
+    }
+
+    /// What becomes of one child when its process dies.
+    pub fn on_crash(&self, task_index: usize) -> OnCrash {
+        self.tasks.get(task_index).map(|task| task.on_crash).unwrap_or_default()
     }
 
     /// The handle that the caller gets once the acceptance is durable.

@@ -126,6 +126,11 @@ impl Pulse {
         }
     }
 
+    /// The pulse of a child that another attempt begins, with what was counted before.
+    pub fn begun_again(&self) -> Pulse {
+        Pulse { beat: self.beat + 1, phase: Phase::Starting, ..self.clone() }
+    }
+
     /// The child waits for its own children from now on.
     pub fn wait_for_children(&mut self) {
         self.beat += 1;

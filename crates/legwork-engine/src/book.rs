@@ -3,6 +3,7 @@
 //!
 //! It does not know how a child works, how facts are stored or who watches.
 
+mod adoption;
 mod entry;
 mod queue;
 mod stopping;
@@ -12,7 +13,7 @@ mod vocabulary;
 pub use entry::{Delegated, Tracked};
 pub use queue::FairQueue;
 pub use supervision::Warning;
-pub use vocabulary::{Effect, Event, NewIds, ReplyTo};
+pub use vocabulary::{Adopted, Effect, Event, Loss, NewIds, ReplyTo};
 
 use crate::options::Options;
 use legwork_core::batch::{NewBatch, Reach, Unit};
@@ -86,6 +87,7 @@ impl Book {
             Event::Released => self.release(now),
             Event::Tick => self.tick(now),
             Event::Withdrawn(delegation) => self.withdraw(&delegation, now),
+            Event::Adopted(adopted) => self.adopt(adopted, now),
         };
         self.fill_slots(now, &mut effects);
         effects

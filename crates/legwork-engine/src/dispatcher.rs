@@ -4,6 +4,7 @@
 //! Facts go to the store in commits that overlap with the stepping of later events: while one commit is under way, stop
 //! requests and aborts are performed at once, and everything that must wait for its record waits in the next one.
 
+mod adopt;
 mod announce;
 mod commit;
 mod housekeeping;
@@ -11,7 +12,7 @@ mod perform;
 mod requests;
 mod view;
 
-use crate::book::{Book, Effect, Event, NewIds, ReplyTo};
+use crate::book::{Adopted, Book, Effect, Event, NewIds, ReplyTo};
 use crate::courier::Routes;
 use crate::handle::Handle;
 use crate::options::Options;
@@ -24,7 +25,7 @@ use housekeeping::Chores;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, StopNotice, Stopped};
+use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Steer, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
@@ -56,7 +57,17 @@ pub(crate) enum Message {
     Turned {
         paused: bool,
     },
+    /// Work of a dead process is this one's now. Answered when it is in the book.
+    Adopt(Box<Heirloom>, oneshot::Sender<()>),
     Release,
+}
+
+/// What a dead process left, for this one to go on with.
+#[derive(Default)]
+pub(crate) struct Heirloom {
+    pub(crate) adopted: Vec<Adopted>,
+    /// What was said to its children and not read.
+    pub(crate) steers: Vec<(ChildId, Vec<Steer>)>,
 }
 
 /// Settled delegations that stay in the book for those who watch; the store keeps all of them.
@@ -217,6 +228,11 @@ impl Dispatcher {
             Message::Attach(session, inbox) => self.routes.attach(session, inbox),
             Message::Look => self.chores.look_now(),
             Message::Turned { paused } => self.turned(paused),
+            Message::Adopt(heirloom, reply) => {
+                self.adopt(*heirloom);
+                // Whoever went away needs no answer.
+                reply.send(()).ok();
+            }
             Message::Release => {
                 self.routes.close();
                 self.step(Event::Released);

@@ -9,11 +9,12 @@ use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Pending, SteerError,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, SteerError,
     StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::steering::{Asked, Request, Scope, Wish};
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -22,6 +23,9 @@ use tokio::task::JoinSet;
 const MAILBOX_MAX: usize = 1024;
 /// Events that a watcher may lie behind before it loses the oldest.
 const WATCH_MAX: usize = 4096;
+
+/// Between two looks at work that another process runs.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A running engine.
 pub struct Engine {
@@ -133,10 +137,29 @@ impl Handle {
     }
 
     /// Sends a message that carries a reply slot, and waits for the answer. `None` when the engine has ended.
-    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+    pub(crate) async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.mailbox.send(message(reply)).await.ok()?;
         answer.await.ok()
+    }
+
+    /// Waits while another living process has the delegation: it settles there, and nobody tells this process.
+    async fn settled_elsewhere(&self, delegation: &DelegationId) -> Result<(), JoinError> {
+        let wiring = &self.wiring;
+        loop {
+            let record = wiring.store.delegation(delegation).await;
+            let record = record.map_err(|error| JoinError::Store(error.to_string()))?;
+            let Some(record) = record.filter(|record| !record.is_settled()) else { return Ok(()) };
+            if record.owner.id == wiring.owner.id {
+                return Ok(());
+            }
+            match wiring.processes.liveness(&record.owner.process) {
+                Liveness::Alive | Liveness::Unclear => {}
+                Liveness::Dead => return Err(JoinError::Orphaned(delegation.clone())),
+            }
+            // Deadline: the ends are rows that another process writes, so this one looks again.
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     async fn earlier(&self, key: &CallKey) -> Result<Option<Ticket>, StoreError> {
@@ -175,6 +198,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
+            self.settled_elsewhere(&delegation).await?;
             courier::collect(&self.wiring, &delegation).await
         })
     }

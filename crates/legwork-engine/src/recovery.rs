@@ -1,41 +1,64 @@
-//! What a new process does about the work of owners that are proved dead: it takes their delegations over, kills what is
-//! left of their commands, and settles the children. Going on from their journals comes later; until then a child that
-//! ran is lost, with what is known of it, and one that had not begun is stopped.
+//! The work of owners that are proved dead: finding it, ending what is left of its processes, and taking it over. What
+//! becomes of it then is decided in two places: `adoption` goes on with it in a running engine, `settling` concludes it
+//! without one.
+//!
+//! Work is taken over in whole trees: a child and what it delegated have one owner.
 
-use crate::salvage::salvage;
+mod adoption;
+mod settling;
+mod trees;
+
+pub use settling::{Conclusion, may_go_on, settle};
+
 use crate::wiring::Clock;
-use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
-use legwork_core::fact::{Append, Fact};
-use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
-use legwork_core::outcome::Ending;
+use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::ports::{AppendError, Filter, Liveness, Processes, Store, StoreError};
-use legwork_core::record::{ChildRecord, DelegationRecord, OwnerRecord};
+use legwork_core::record::{DelegationRecord, OwnerRecord};
 use std::collections::HashSet;
 use thiserror::Error;
+use trees::Tree;
+
+/// Whose work is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Orphans {
+    /// Everybody's.
+    All,
+    /// That of one session.
+    OfSession(SessionId),
+    /// That of one delegation, with what it is part of and what is below it.
+    Of(DelegationId),
+}
 
 /// What recovery did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Delegations that were taken over and settled.
-    pub settled: Vec<DelegationId>,
+    /// Delegations that were taken over, and go on or were settled.
+    pub taken: Vec<DelegationId>,
+    /// Children that go on.
+    pub resumed: usize,
     /// Children that had run and whose end is not known.
     pub lost: usize,
     /// Children that had been told to stop before.
     pub stopping: usize,
-    /// Children that had not begun.
+    /// Children that had not begun and do not any more.
     pub unstarted: usize,
+    /// Delegations that this process cannot go on with, and why; they are left to another one.
+    pub lacking: Vec<(DelegationId, String)>,
     /// Delegations of which the store would not take the settling; they stay open, and the others go on.
     pub refused: Vec<(DelegationId, AppendError)>,
     /// Owners of open work of which it cannot be told whether they live; their work was left alone.
     pub unclear: Vec<OwnerRecord>,
 }
 
-/// Why recovery ended early. What it had settled by then stays settled.
+/// Why recovery ended early. What it had done by then stays done.
 #[derive(Debug, Error)]
 pub enum RecoveryError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The engine has ended.
+    #[error("this process is ending")]
+    Closed,
 }
 
 /// Who recovers, and with what.
@@ -51,137 +74,124 @@ pub struct Rescuer<'a> {
     pub processes: &'a dyn Processes,
 }
 
-/// Settles the work of every owner that is proved dead (invariant 30).
+/// Ends what commands of dead owners left running, whosever work it was (invariant 14). Nothing else is touched: the work
+/// itself waits for whoever opens its session or names it.
 ///
 /// # Errors
 /// [`RecoveryError`]; running it again goes on where it ended.
-pub async fn settle_dead(rescuer: Rescuer<'_>) -> Result<Recovered, RecoveryError> {
-    let mut recovered = Recovered::default();
+pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
+    let mut dead = Vec::new();
     for owner in rescuer.store.owners_of_open().await? {
-        if owner.id == rescuer.owner.id {
-            settle_leftovers(rescuer, &mut recovered).await?;
-            continue;
-        }
-        match rescuer.processes.liveness(&owner.process) {
-            Liveness::Alive => {}
-            Liveness::Unclear => recovered.unclear.push(owner),
-            Liveness::Dead => settle_owner(rescuer, &owner.id, &mut recovered).await?,
+        if owner.id != rescuer.owner.id && rescuer.is_dead(&owner) {
+            rescuer.end_groups(&owner).await?;
+            dead.push(owner);
         }
     }
-    Ok(recovered)
-}
-
-async fn settle_owner(
-    rescuer: Rescuer<'_>,
-    dead: &OwnerId,
-    recovered: &mut Recovered,
-) -> Result<(), RecoveryError> {
-    let store = rescuer.store;
-    // The dead owner's commands end before anything else is said of its work.
-    for (actor, group) in store.groups_of(dead).await? {
-        rescuer.processes.kill_group(&group);
-        store.drop_group(actor, group).await?;
-    }
-    let now = rescuer.clock.now().wall;
-    for (delegation, _) in store.take_over(dead, &rescuer.owner.id, now).await? {
-        if let Some(record) = store.delegation(&delegation).await? {
-            settle_taken(rescuer, &record, recovered).await?;
-        }
+    if !dead.is_empty() {
+        let open = rescuer.store.delegations(Filter::Open).await?;
+        let theirs = open.iter().filter(|record| dead.iter().any(|owner| owner.id == record.owner.id));
+        rescuer.end_marked(theirs);
     }
     Ok(())
 }
 
-/// What this process took over before and could not settle then. Work that it accepted itself, and may be running, is
-/// of the first generation.
-async fn settle_leftovers(rescuer: Rescuer<'_>, recovered: &mut Recovered) -> Result<(), RecoveryError> {
-    for record in rescuer.store.delegations(Filter::Open).await? {
-        if record.owner.id == rescuer.owner.id && record.epoch > Epoch(1) {
-            settle_taken(rescuer, &record, recovered).await?;
-        }
+impl Rescuer<'_> {
+    fn is_dead(&self, owner: &OwnerRecord) -> bool {
+        self.processes.liveness(&owner.process) == Liveness::Dead
     }
-    Ok(())
-}
 
-async fn settle_taken(
-    rescuer: Rescuer<'_>,
-    record: &DelegationRecord,
-    recovered: &mut Recovered,
-) -> Result<(), RecoveryError> {
-    let delegation = record.accepted.delegation.clone();
-    let begun = record.children.iter().filter(|child| child.state.has_runner());
-    let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
-    let killed = rescuer.processes.kill_marked(&begun);
-    if killed > 0 {
-        tracing::info!(%delegation, killed, "processes of a dead owner were ended");
-    }
-    match settle(rescuer, record).await? {
-        Ok(()) => {
-            record.children.iter().for_each(|child| recovered.count(child.state));
-            recovered.settled.push(delegation);
+    /// The dead owner's commands end before anything else is done about its work.
+    async fn end_groups(&self, dead: &OwnerRecord) -> Result<(), RecoveryError> {
+        for (actor, group) in self.store.groups_of(&dead.id).await? {
+            self.processes.kill_group(&group);
+            self.store.drop_group(actor, group).await?;
         }
-        Err(refusal) => {
-            tracing::error!(%delegation, %refusal, "the work of a dead process could not be settled");
-            recovered.refused.push((delegation, refusal));
-        }
+        Ok(())
     }
-    Ok(())
-}
 
-impl Recovered {
-    fn count(&mut self, before: ChildState) {
-        match before {
-            ChildState::Queued { .. } => self.unstarted += 1,
-            ChildState::Running { .. } | ChildState::Parked { .. } | ChildState::Waiting { .. } => {
-                self.lost += 1
+    /// Whatever else carries the mark of a child that had begun.
+    fn end_marked<'r>(&self, records: impl IntoIterator<Item = &'r DelegationRecord>) {
+        let children = records.into_iter().flat_map(|record| &record.children);
+        let begun = children.filter(|child| child.state.has_runner());
+        let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
+        let killed = self.processes.kill_marked(&begun);
+        if killed > 0 {
+            tracing::info!(killed, "processes of a dead owner were ended");
+        }
+    }
+
+    /// The orphaned trees among `orphans`. One of which a part belongs to a living process is not orphaned.
+    async fn orphaned(
+        &self,
+        orphans: &Orphans,
+        recovered: &mut Recovered,
+    ) -> Result<Vec<Tree>, RecoveryError> {
+        let mut orphaned = Vec::new();
+        for tree in trees::of(self.store, orphans).await? {
+            let mut is_orphan = true;
+            for owner in tree.owners() {
+                match self.standing(owner) {
+                    Standing::Mine | Standing::Dead => {}
+                    Standing::Alive => is_orphan = false,
+                    Standing::Unclear => {
+                        is_orphan = false;
+                        if !recovered.unclear.contains(owner) {
+                            recovered.unclear.push(owner.clone());
+                        }
+                    }
+                }
             }
-            ChildState::Stopping { .. } => self.stopping += 1,
-            ChildState::Settled(_) => {}
+            if is_orphan {
+                orphaned.push(tree);
+            }
+        }
+        Ok(orphaned)
+    }
+
+    fn standing(&self, owner: &OwnerRecord) -> Standing {
+        if owner.id == self.owner.id {
+            return Standing::Mine;
+        }
+        match self.processes.liveness(&owner.process) {
+            Liveness::Alive => Standing::Alive,
+            Liveness::Dead => Standing::Dead,
+            Liveness::Unclear => Standing::Unclear,
         }
     }
-}
 
-async fn settle(
-    rescuer: Rescuer<'_>,
-    record: &DelegationRecord,
-) -> Result<Result<(), AppendError>, StoreError> {
-    let mut facts = Vec::new();
-    let mut open: HashSet<&ChildId> =
-        record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
-    for child in record.children.iter().filter(|child| child.outcome().is_none()) {
-        facts.push(lost(rescuer.store, child).await);
-        open.remove(&child.id);
-        facts.extend(units_settled_by(record, &child.id, &open));
+    /// Ends what is left of the tree's processes and makes it this process's. Gives the delegations as they stand then,
+    /// parents first; those that somebody else has taken first are not among them.
+    async fn take(&self, tree: &Tree) -> Result<Vec<DelegationRecord>, RecoveryError> {
+        let mut mine: HashSet<DelegationId> = HashSet::new();
+        for owner in tree.owners() {
+            let theirs = tree.of_owner(owner);
+            if owner.id == self.owner.id {
+                mine.extend(theirs);
+                continue;
+            }
+            self.end_groups(owner).await?;
+            let now = self.clock.now().wall;
+            let taken = self.store.take_over(&owner.id, &self.owner.id, theirs, now).await?;
+            mine.extend(taken.into_iter().map(|(id, _)| id));
+        }
+        let mut records = Vec::new();
+        for id in tree.ids() {
+            if mine.contains(id)
+                && let Some(record) = self.store.delegation(id).await?
+            {
+                records.push(record);
+            }
+        }
+        // Before anything of it begins again (design: who recovers what).
+        self.end_marked(&records);
+        Ok(records)
     }
-    let append = Append {
-        delegation: record.accepted.delegation.clone(),
-        expected_seq: record.seq,
-        owner: rescuer.owner.id.clone(),
-        epoch: record.epoch,
-        at: rescuer.clock.now().wall,
-        facts,
-    };
-    let answers = rescuer.store.append(vec![append]).await?;
-    Ok(answers.into_iter().collect())
 }
 
-async fn lost(store: &dyn Store, child: &ChildRecord) -> Fact {
-    let report = if child.state.has_runner() {
-        let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
-        Some(Box::new(salvage(store, &child.id, Ending::Interrupted, &pulse).await))
-    } else {
-        None
-    };
-    Fact::Moved { child: child.id.clone(), event: ChildEvent::OwnerLost(AfterLoss::GiveUp), report }
-}
-
-/// The unit that settles with `child`, when `open` holds no child of it any more.
-fn units_settled_by(record: &DelegationRecord, child: &ChildId, open: &HashSet<&ChildId>) -> Option<Fact> {
-    let children = &record.accepted.children;
-    let unit = record
-        .accepted
-        .units
-        .iter()
-        .find(|unit| unit.task_indexes.iter().any(|&task| children[task] == *child))?;
-    let settled = !unit.task_indexes.iter().any(|&task| open.contains(&children[task]));
-    settled.then(|| Fact::UnitSettled { unit: unit.id.clone() })
+/// What an owner is to whoever recovers.
+enum Standing {
+    Mine,
+    Alive,
+    Dead,
+    Unclear,
 }

@@ -1,7 +1,7 @@
 //! What can still be said of a run that handed in no report: read from its journal, which holds every finished step.
 
 use legwork_core::ids::ChildId;
-use legwork_core::message::Message;
+use legwork_core::message::{Message, ToolCall, ToolResult};
 use legwork_core::outcome::Ending;
 use legwork_core::ports::Store;
 use legwork_core::pulse::Pulse;
@@ -33,6 +33,12 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
             (Action::Tool { call, .. }, StepState::Done(Product::Output(result))) => {
                 report.tool_trace.push(TraceItem::of(call, result));
             }
+            (Action::Tool { call, read_only }, StepState::Failed(error)) => {
+                cut_off(&mut report, call, (error, *read_only));
+            }
+            (Action::Tool { call, read_only }, StepState::Intended) => {
+                cut_off(&mut report, call, ("it was cut off", *read_only));
+            }
             (
                 Action::Open
                 | Action::Model
@@ -50,6 +56,16 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
         }
     }
     report
+}
+
+/// A call that was begun and whose result is not known.
+fn cut_off(report: &mut Report, call: &ToolCall, (error, read_only): (&str, bool)) {
+    let result = ToolResult { call_id: call.id.clone(), content: error.to_owned(), is_error: true };
+    let item = TraceItem::of(call, &result);
+    if !read_only {
+        report.in_doubt.push(item.clone());
+    }
+    report.tool_trace.push(item);
 }
 
 fn replied(report: &mut Report, reply: &Reply) {

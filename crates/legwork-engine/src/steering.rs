@@ -2,10 +2,10 @@
 //! store alone knows what was read and what was missed.
 
 use crate::book::Warning;
-use legwork_core::ids::{ChildId, SessionId};
+use legwork_core::ids::{ChildId, RequestId, SessionId};
 use legwork_core::ports::{Found, Steer, SteerError, Store, StoreError};
 use legwork_core::steering::Fate;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use tokio::sync::watch;
 
 /// The longest text that is said at once, in bytes.
@@ -16,18 +16,31 @@ pub const STEERS_WAITING_MAX: usize = 256;
 /// What was said to one child and not taken yet. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Said {
-    waiting: watch::Sender<VecDeque<Steer>>,
+    heard: watch::Sender<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    waiting: VecDeque<Steer>,
+    /// Everything that was ever added: what is read from the store twice is said once.
+    known: HashSet<RequestId>,
 }
 
 impl Said {
-    /// Adds one text; whoever stored it made sure that there is room.
+    /// Adds one text, unless it was added before; whoever stored it made sure that there is room.
     pub(crate) fn add(&self, steer: Steer) {
-        self.waiting.send_modify(|waiting| waiting.push_back(steer));
+        self.heard.send_modify(|heard| {
+            if heard.known.insert(steer.request.clone()) {
+                heard.waiting.push_back(steer);
+            }
+        });
     }
 
     /// Everything that waits, in order; nothing waits after that.
     pub(crate) fn take(&self) -> Vec<Steer> {
-        self.waiting.send_replace(VecDeque::new()).into()
+        let mut taken = VecDeque::new();
+        self.heard.send_modify(|heard| taken = std::mem::take(&mut heard.waiting));
+        taken.into()
     }
 }
 

@@ -1,6 +1,8 @@
 //! The running engine: real tasks, real channels, paused time, a store with a gate, and workers that do what their goals
 //! say.
 
+#[path = "engine/adoption.rs"]
+mod adoption;
 #[path = "engine/commits.rs"]
 mod commits;
 #[path = "engine/desk.rs"]

@@ -55,6 +55,10 @@ fn k01_catches_claims_that_are_never_given_back() {
 }
 
 #[test]
-fn k38_catches_texts_that_are_said_twice() {
-    catches(Bend::RepeatsRequests, &[Law::SteersEnd]);
+fn k38_a_store_that_tells_requests_again_and_again_has_no_text_said_twice() {
+    for seed in 0..SEEDS_FOR_A_BUG {
+        if let Err(wreck) = run_live(seed, Some(Bend::RepeatsRequests)) {
+            panic!("{wreck}");
+        }
+    }
 }

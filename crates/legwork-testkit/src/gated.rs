@@ -239,9 +239,10 @@ impl Facts for GatedStore {
         &self,
         from: &OwnerId,
         to: &OwnerId,
+        delegations: Vec<DelegationId>,
         at: Timestamp,
     ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
-        self.inner.take_over(from, to, at)
+        self.inner.take_over(from, to, delegations, at)
     }
 
     fn note_group(

@@ -234,7 +234,7 @@ impl Facts for ShakyStore {
         settle_request(request: &RequestId, owner: &OwnerId, at: Timestamp) -> ();
         owner(id: &OwnerId) -> Option<OwnerRecord>;
         owners_of_open() -> Vec<OwnerRecord>;
-        take_over(from: &OwnerId, to: &OwnerId, at: Timestamp) -> Vec<(DelegationId, Epoch)>;
+        take_over(from: &OwnerId, to: &OwnerId, delegations: Vec<DelegationId>, at: Timestamp) -> Vec<(DelegationId, Epoch)>;
         note_group(fence: Fence, child: Actor, group: ProcessGroup) -> ();
         drop_group(child: Actor, group: ProcessGroup) -> ();
         groups_of(owner: &OwnerId) -> Vec<(Actor, ProcessGroup)>;

@@ -126,6 +126,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Print the stored results again
     Results(ResultsArgs),
+    /// Go on with work whose process has gone
+    Worker(WorkerArgs),
     /// Give an undelivered result up
     Dismiss(DismissArgs),
     /// Print the live transcript of a child, or of all children of a delegation
@@ -207,6 +209,17 @@ pub struct ShowArgs {
 pub struct ResultsArgs {
     /// A delegation, unit or child, or the beginning of its id
     pub id: String,
+    /// Wait until the work has ended, and go on with it if its process has died
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// Arguments of `worker`.
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    /// Only this delegation or session, and end once its work has ended
+    #[arg(long, value_name = "ID")]
+    pub only: Option<String>,
 }
 
 /// Arguments of `tail`.

@@ -12,6 +12,7 @@ mod invocation;
 mod logging;
 mod lookup;
 mod model_source;
+mod orphans;
 mod outcomes;
 mod owner;
 mod paths;
@@ -37,7 +38,7 @@ use clap::Parser;
 use legwork_agent::process;
 use tokio::runtime::{Builder, Runtime};
 
-use args::{Cli, Command};
+use args::{Cli, Command, ResultsArgs};
 use failure::{CliError, Exit, Kind};
 use invocation::Invocation;
 
@@ -83,6 +84,7 @@ async fn carry_out(invocation: &Invocation, command: Command) -> Result<Exit, Cl
         Command::Ps(args) => commands::ps::run(invocation, &args).await,
         Command::Show(args) => commands::show::run(invocation, &args).await,
         Command::Results(args) => commands::results::run(invocation, &args).await,
+        Command::Worker(args) => commands::worker::run(invocation, &args).await,
         Command::Dismiss(args) => commands::dismiss::run(invocation, &args).await,
         Command::Tail(args) => commands::tail::run(invocation, &args).await,
         Command::Steer(args) => commands::steer::run(invocation, &args).await,
@@ -98,14 +100,18 @@ async fn carry_out(invocation: &Invocation, command: Command) -> Result<Exit, Cl
 /// Verbs that only look run on one thread; those that run agents get workers.
 fn runtime(command: &Command) -> Result<Runtime, CliError> {
     let mut builder = match command {
-        Command::Chat(_) | Command::Run(_) | Command::Delegate(_) => {
+        Command::Chat(_)
+        | Command::Run(_)
+        | Command::Delegate(_)
+        | Command::Worker(_)
+        | Command::Results(ResultsArgs { wait: true, .. }) => {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(WORKERS).max_blocking_threads(BLOCKING_MAX);
             builder
         }
         Command::Ps(_)
         | Command::Show(_)
-        | Command::Results(_)
+        | Command::Results(ResultsArgs { wait: false, .. })
         | Command::Dismiss(_)
         | Command::Tail(_)
         | Command::Steer(_)

@@ -8,11 +8,10 @@ use legwork_core::ports::{Facts, Liveness, Processes, Store};
 use legwork_core::record::OwnerRecord;
 use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
-use legwork_engine::recovery::{RecoveryError, Rescuer, settle_dead};
+use legwork_engine::recovery::{RecoveryError, Rescuer};
 use legwork_engine::{Clock, Wiring};
 
 use crate::failure::{CliError, Kind};
-use crate::stderr;
 
 /// This process as the store knows it.
 pub struct Owner {
@@ -47,6 +46,11 @@ impl Owner {
         SessionId::from_bits((self.bits)())
     }
 
+    /// This process as one that looks after the work of dead ones.
+    pub fn rescuer<'a>(&'a self, store: &'a dyn Store) -> Rescuer<'a> {
+        Rescuer { store, clock: self.clock, owner: &self.record, processes: &SystemProcesses }
+    }
+
     /// This process as one that takes results, now.
     pub fn taker<'a>(&'a self, facts: &'a dyn Facts) -> Taker<'a> {
         Taker { facts, processes: &SystemProcesses, owner: &self.record.id, at: self.now() }
@@ -73,41 +77,9 @@ pub async fn enter(store: &dyn Facts) -> Result<Owner, CliError> {
     Ok(owner)
 }
 
-/// Settles the work of processes that died, and says so in a line on stderr unless `quiet`.
-///
-/// # Errors
-/// When the store fails.
-pub async fn settle_the_dead<S: Store>(store: &S, owner: &Owner, quiet: bool) -> Result<(), CliError> {
-    let rescuer = Rescuer { store, clock: owner.clock, owner: &owner.record, processes: &SystemProcesses };
-    let recovered = settle_dead(rescuer).await?;
-    if quiet {
-        return Ok(());
-    }
-    if !recovered.settled.is_empty() {
-        stderr::tell(&format!(
-            "note: {} delegation(s) of a process that died were settled: {} subagent(s) lost, {} never started",
-            recovered.settled.len(),
-            recovered.lost,
-            recovered.unstarted
-        ));
-    }
-    for (delegation, refusal) in recovered.refused {
-        stderr::tell(&format!(
-            "note: {delegation}, of a process that died, could not be settled and was left alone: {refusal}"
-        ));
-    }
-    for unclear in recovered.unclear {
-        stderr::tell(&format!(
-            "note: whether process {} still lives cannot be told; its work was left alone",
-            unclear.process.pid
-        ));
-    }
-    Ok(())
-}
-
 impl From<RecoveryError> for CliError {
     fn from(error: RecoveryError) -> CliError {
         CliError::new(Kind::State, error.to_string())
-            .with_hint("run the command again; what was settled stays settled")
+            .with_hint("run the command again; what was done stays done")
     }
 }

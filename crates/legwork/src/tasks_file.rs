@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::DelegateArgs;
 use crate::failure::{CliError, Kind};
+use crate::settings::DelegationSettings;
 use crate::unambiguous::Unambiguous;
 
 /// The largest tasks file.
@@ -19,8 +20,9 @@ const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// What is wrong, in which file and where.
-pub fn read(args: &DelegateArgs, goal_bytes_max: usize) -> Result<Vec<Task>, CliError> {
-    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max };
+pub fn read(args: &DelegateArgs, settings: &DelegationSettings) -> Result<Vec<Task>, CliError> {
+    let DelegationSettings { goal_max_bytes: goal_bytes_max, on_crash, .. } = *settings;
+    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max, on_crash: on_crash.into() };
     let (source, mut value) = match &args.file {
         Some(path) => from_file(path)?,
         None => ("--goal".to_owned(), from_goals(&args.goal)),

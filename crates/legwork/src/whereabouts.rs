@@ -58,8 +58,8 @@ impl<'a> Whereabouts<'a> {
         if is_dead(&self.record.owner) {
             let id = &self.record.accepted.delegation;
             return format!(
-                "not there yet: process {pid}, which ran {open} of its {of} subagents, has died; `legwork results {id}` \
-                 finds out what is left"
+                "not there yet: process {pid}, which ran {open} of its {of} subagents, has died; `legwork results {id} --wait` \
+                 goes on with it"
             );
         }
         format!("not there yet: {open} of its {of} subagents are still at work in process {pid}")

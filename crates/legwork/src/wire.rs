@@ -9,11 +9,12 @@ use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddress
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, ModelSource, WorkerParts};
-use legwork_core::batch::{Isolation, Reach, Rights, Setting};
+use legwork_core::batch::{Isolation, OnCrash, Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Store};
 use legwork_core::step::Fence;
+use legwork_engine::recovery;
 use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
 use legwork_sqlite::SqliteStore;
 
@@ -51,7 +52,8 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// Opens the state folder, settles what dead processes left, and starts the engine.
+    /// Opens the state folder, ends what commands of dead processes left running, and starts the engine. The work of dead
+    /// processes is left to whoever opens its session or names it.
     ///
     /// # Errors
     /// When no model is configured, or the state folder or the system cannot be used. Nothing runs then.
@@ -59,7 +61,7 @@ impl Workplace {
         let models = Arc::new(Models::resolve(invocation, settings).await?);
         let store = state::open_to_work(invocation)?;
         let owner = owner::enter(store.as_ref()).await?;
-        owner::settle_the_dead(store.as_ref(), &owner, invocation.common.quiet).await?;
+        recovery::sweep(owner.rescuer(store.as_ref())).await?;
         if let Err(error) = legwork_agent::process::adopt_orphans() {
             tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
         }
@@ -155,6 +157,11 @@ impl Workplace {
         tools.toolbox
     }
 
+    /// This process as an owner, once the workplace was closed.
+    pub fn into_owner(self) -> Owner {
+        self.owner
+    }
+
     /// How long a stop may take until everything it reached is stored.
     pub fn stop_max(&self) -> Duration {
         self.stop_grace + STOP_SLACK
@@ -231,6 +238,7 @@ impl Tools {
             children_max,
             summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
             allowance: Allowance { steps_max: steps_max(settings) },
+            on_crash: settings.on_crash.into(),
             children_route: (models.children != models.main).then(|| models.children.clone()),
         }));
         let mut tools = built_in(&commands, fetched);
@@ -305,6 +313,15 @@ fn options(settings: &DelegationSettings) -> Options {
             inactivity: settings.child_timeout,
         },
         stop_grace: settings.stop_grace,
+    }
+}
+
+impl From<settings::OnCrash> for OnCrash {
+    fn from(chosen: settings::OnCrash) -> OnCrash {
+        match chosen {
+            settings::OnCrash::Resume => OnCrash::Resume,
+            settings::OnCrash::Report => OnCrash::Report,
+        }
     }
 }
 

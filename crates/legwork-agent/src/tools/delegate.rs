@@ -16,7 +16,7 @@ use super::{Effect, Invocation, Site, Tool, ToolOutput};
 use crate::models::ToolSpec;
 use action::Action;
 use budget::Budget;
-use legwork_core::batch::{NewBatch, Reach, Route, Setting, Task};
+use legwork_core::batch::{NewBatch, OnCrash, Reach, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::ToolResult;
@@ -68,6 +68,8 @@ pub struct DelegateOptions {
     pub summary_bytes_max: usize,
     /// What each child may use up.
     pub allowance: Allowance,
+    /// What becomes of a child whose task does not say it when its process dies (`delegation.on_crash`).
+    pub on_crash: OnCrash,
     /// The route of all children where it is not that of the conversation (`delegation.model` and its like); `None` for
     /// the caller's own.
     pub children_route: Option<Route>,
@@ -132,7 +134,8 @@ impl DelegateTool {
         fields: &Value,
     ) -> Result<ToolOutput, String> {
         let Invocation { call_id, site, .. } = invocation;
-        let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max: self.options.goal_bytes_max };
+        let DelegateOptions { goal_bytes_max, on_crash, .. } = self.options;
+        let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max, on_crash };
         let tasks = parse_tasks(fields, &rules).map_err(|error| error.to_string())?;
         let reserved = self.budget.reserve(tasks.len())?;
         let batch = self.batch(site, call_id, tasks.clone());

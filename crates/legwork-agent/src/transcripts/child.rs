@@ -45,6 +45,23 @@ impl Transcript {
         transcript
     }
 
+    /// A transcript of which the beginning is in its file already: another process goes on with its child.
+    pub(super) fn gone_on(path: PathBuf, ends_whole: bool, at: Timestamp) -> Self {
+        let mut transcript = Transcript {
+            path,
+            lines: if ends_whole { String::new() } else { "\n".to_owned() },
+            text: Held::new(Role::Assistant),
+            thought: Held::new(Role::Think),
+            begun: true,
+            made: true,
+            given_up: false,
+        };
+        let text =
+            "the process that ran it has died; another one goes on from its last finished step".to_owned();
+        transcript.line(at, Role::Note, &Cut { text, omitted: 0 });
+        transcript
+    }
+
     /// Takes in what the child told.
     pub(super) fn told(&mut self, at: Timestamp, entry: &Entry) {
         match entry {

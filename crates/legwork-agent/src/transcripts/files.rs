@@ -70,6 +70,21 @@ impl Transcripts for FileTranscripts {
         Ok(paths)
     }
 
+    fn reopen(
+        &self,
+        headings: &[Heading],
+        settled: &[(usize, Outcome, Timestamp)],
+        at: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        let Some(first) = headings.first() else { return Ok(()) };
+        let folder = self.root.join(first.delegation.as_str());
+        make_folder(&folder)
+            .map_err(|source| TranscriptError { path: folder.display().to_string(), source })?;
+        let headings = headings.iter().map(shortened).collect();
+        self.queue.tell(Told::Reopened { folder, headings, settled: settled.to_vec(), at });
+        Ok(())
+    }
+
     fn append(&self, child: &ChildId, at: Timestamp, event: &LineEvent) {
         if let Some(entry) = Entry::of(event) {
             self.queue.tell(Told::Event { child: child.clone(), at, entry });

@@ -6,7 +6,7 @@ use super::child::Transcript;
 use nix::fcntl::OFlag;
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,15 @@ impl Logs {
         self.order.push_back(path.clone());
         self.open.insert(path, file);
     }
+}
+
+/// Whether the last line of a transcript that is there is whole. `None` when there is none.
+pub(super) fn ends_whole(path: &Path) -> Option<bool> {
+    let mut file = OpenOptions::new().read(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path).ok()?;
+    let mut last = [0];
+    let read = file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last));
+    // An empty file has no line that is not whole.
+    Some(read.is_err() || last == [b'\n'])
 }
 
 /// The first time the file must not be there, nor a link in its place; later it must.

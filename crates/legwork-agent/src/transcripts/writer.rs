@@ -5,7 +5,7 @@
 
 use super::child::Transcript;
 use super::entry::{Cut, Entry};
-use super::logs::Logs;
+use super::logs::{self, Logs};
 use super::manifest::{Manifest, file_name};
 use super::queue::Queue;
 use legwork_core::ids::{ChildId, DelegationId};
@@ -24,9 +24,27 @@ const IDLE_MAX: Duration = Duration::from_secs(3600);
 
 /// What the thread is told.
 pub(super) enum Told {
-    Created { folder: PathBuf, headings: Vec<Heading> },
-    Event { child: ChildId, at: Timestamp, entry: Entry },
-    Ended { child: ChildId, at: Timestamp, outcome: Outcome, error: Option<Cut> },
+    Created {
+        folder: PathBuf,
+        headings: Vec<Heading>,
+    },
+    Reopened {
+        folder: PathBuf,
+        headings: Vec<Heading>,
+        settled: Vec<(usize, Outcome, Timestamp)>,
+        at: Timestamp,
+    },
+    Event {
+        child: ChildId,
+        at: Timestamp,
+        entry: Entry,
+    },
+    Ended {
+        child: ChildId,
+        at: Timestamp,
+        outcome: Outcome,
+        error: Option<Cut>,
+    },
 }
 
 impl Told {
@@ -34,14 +52,16 @@ impl Told {
     pub(super) fn is_urgent(&self) -> bool {
         match self {
             Told::Ended { .. } => true,
-            Told::Created { .. } | Told::Event { .. } => false,
+            Told::Created { .. } | Told::Reopened { .. } | Told::Event { .. } => false,
         }
     }
 
     /// Bytes that it holds while it waits.
     pub(super) fn weight(&self) -> usize {
         match self {
-            Told::Created { headings, .. } => headings.iter().map(weight_of_heading).sum(),
+            Told::Created { headings, .. } | Told::Reopened { headings, .. } => {
+                headings.iter().map(weight_of_heading).sum()
+            }
             Told::Event { entry, .. } => entry.weight(),
             Told::Ended { error, .. } => error.as_ref().map_or(0, |error| error.text.len()),
         }
@@ -87,6 +107,9 @@ impl Writer {
     fn take_in(&mut self, told: Told) {
         match told {
             Told::Created { folder, headings } => self.created(&folder, headings),
+            Told::Reopened { folder, headings, settled, at } => {
+                self.reopened(&folder, headings, (&settled, at));
+            }
             Told::Event { child, at, entry } => {
                 if let Some((transcript, ..)) = self.children.get_mut(&child) {
                     transcript.told(at, &entry);
@@ -115,6 +138,32 @@ impl Writer {
         }
         for heading in headings {
             let transcript = Transcript::new(folder.join(file_name(heading.task_index)), &heading);
+            self.dirty.insert(heading.child.clone());
+            self.children.insert(heading.child, (transcript, heading.delegation, heading.task_index));
+        }
+    }
+
+    /// Children that had ended have said everything; the others go on behind what is there.
+    fn reopened(
+        &mut self,
+        folder: &Path,
+        headings: Vec<Heading>,
+        (settled, at): (&[(usize, Outcome, Timestamp)], Timestamp),
+    ) {
+        let Some(mut manifest) = Manifest::new(folder, &headings) else { return };
+        for (task_index, outcome, ended_at) in settled {
+            manifest.ended(*task_index, *outcome, *ended_at);
+        }
+        self.manifests.insert(headings[0].delegation.clone(), (manifest, None));
+        for heading in headings {
+            if settled.iter().any(|(task_index, ..)| *task_index == heading.task_index) {
+                continue;
+            }
+            let path = folder.join(file_name(heading.task_index));
+            let transcript = match logs::ends_whole(&path) {
+                Some(ends_whole) => Transcript::gone_on(path, ends_whole, at),
+                None => Transcript::new(path, &heading),
+            };
             self.dirty.insert(heading.child.clone());
             self.children.insert(heading.child, (transcript, heading.delegation, heading.task_index));
         }

@@ -12,7 +12,7 @@ use legwork_core::outcome::StopReason;
 use legwork_core::ports::StopNotice;
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::TraceItem;
-use legwork_core::step::Reply;
+use legwork_core::step::{Actor, Reply};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,6 +62,9 @@ impl Turn<'_> {
         while let Some(batch) = exchange.batches.pop_front() {
             let ran = self.run_batch(&batch).await;
             let stopped = ran.stopped;
+            if let Some(notice) = stopped.filter(|notice| self.is_left_open(&batch, *notice)) {
+                return Err(Way::Stopped(notice));
+            }
             let mut outputs = match stopped {
                 Some(notice) => exchange.given_up(notice.reason),
                 None => Outputs::default(),
@@ -75,6 +78,14 @@ impl Turn<'_> {
             self.settled();
         }
         Ok(())
+    }
+
+    /// Whether calls that a shutdown cut off stay begun in the journal of a child: whoever goes on with it makes those again
+    /// that change nothing, and rejoins what others had started.
+    fn is_left_open(&self, batch: &Batch, notice: StopNotice) -> bool {
+        let harmless = batch.calls.iter().all(|prepared| prepared.effect() != Effect::Changes);
+        let is_child = matches!(self.agent.site.actor, Actor::Child(_));
+        notice.reason == StopReason::Shutdown && is_child && harmless
     }
 
     /// All calls of the reply have results: both become part of the context.

@@ -11,6 +11,7 @@ use super::sweeper::Sweeper;
 use crate::tools::{Commands, Toolbox};
 use crate::turn::{self, TurnLimits};
 use crate::worktree::Worktrees;
+use legwork_core::batch::Setting;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
 use legwork_core::pulse::LineEvent;
@@ -77,6 +78,10 @@ impl Worker for LocalWorker {
     fn close(&self, assignment: Assignment, end: RunEnd, _line: Arc<dyn Line>) -> Pending<'static, Report> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move { closing::close(&shared, assignment, end).await })
+    }
+
+    fn lacks(&self, setting: &Setting) -> Option<String> {
+        self.shared.parts.models.model(&setting.route).err()
     }
 }
 

@@ -20,6 +20,7 @@ pub const OPTIONS: DelegateOptions = DelegateOptions {
     children_max: None,
     summary_bytes_max: 24_000,
     allowance: legwork_core::budget::Allowance { steps_max: 250 },
+    on_crash: legwork_core::batch::OnCrash::Resume,
     children_route: None,
 };
 
@@ -201,14 +202,14 @@ async fn task_07_to_09_the_gates_bind_lists_of_models_only() {
         let output = door.call(json!({"tasks": tasks.clone()})).await;
         assert!(output.is_error && output.content.contains("tasks["), "{tasks}: {}", output.content);
         assert_eq!(door.delegator.batches().len(), 0);
-        let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200 };
+        let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200, on_crash: OPTIONS.on_crash };
         assert!(parse_tasks(&json!({"tasks": tasks.clone()}), &rules).is_ok(), "{tasks}");
     }
 }
 
 #[test]
 fn a_person_shares_one_context_among_the_tasks_that_have_none() {
-    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200 };
+    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200, on_crash: OPTIONS.on_crash };
     let source = json!({"context": "all", "tasks": [{"goal": "a"}, {"goal": "b", "context": "own"}]});
     assert_eq!(parse_tasks(&source, &rules), Ok(vec![task("a", Some("all")), task("b", Some("own"))]));
     let error = parse_tasks(&json!({"goal": "a", "background": true}), &rules).expect_err("people are told");
@@ -317,7 +318,7 @@ fn k23_a_hundred_thousand_shapes_are_each_understood_or_refused_in_words() {
     for _ in 0..100_000 {
         let source = value(&mut numbers, 4);
         let author = [TaskAuthor::Model, TaskAuthor::Person][numbers(2)];
-        match parse_tasks(&source, &TaskRules { author, goal_bytes_max: 10 }) {
+        match parse_tasks(&source, &TaskRules { author, goal_bytes_max: 10, on_crash: OPTIONS.on_crash }) {
             Ok(tasks) => {
                 understood += 1;
                 assert!(

@@ -8,7 +8,7 @@ use legwork_agent::tools::{Commands, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, WorkerParts};
 use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Route, Setting, Task};
-use legwork_core::ids::{OwnerId, SessionId};
+use legwork_core::ids::{DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::Ending;
 use legwork_core::ports::{Assignment, Delegator, Facts, Line, Steps, Worker};
 use legwork_core::record::{OwnerRecord, Process};
@@ -88,11 +88,13 @@ fn worker(store: &Arc<MemoryStore>, server: &ScriptedServer, look: &Arc<FakeTool
 }
 
 /// Another process takes the work of the first one over.
-async fn taken_over(store: &MemoryStore) -> Fence {
+async fn taken_over(store: &MemoryStore, delegation: &DelegationId) -> Fence {
     let process = Process { boot_id: "boot".to_owned(), pid: 2, start_ticks: 2 };
     let owner = OwnerId::from_bits(2);
     store.enter(OwnerRecord { id: owner.clone(), process }, Timestamp(1)).await.expect("it enters");
-    let taken = store.take_over(&Bench::fence().owner, &owner, Timestamp(2)).await.expect("it is dead");
+    let named = vec![delegation.clone()];
+    let taken = store.take_over(&Bench::fence().owner, &owner, named, Timestamp(2)).await;
+    let taken = taken.expect("it is dead");
     Fence { owner, epoch: taken[0].1 }
 }
 
@@ -116,7 +118,7 @@ async fn cut_off_at(held: usize) -> (Report, usize, usize) {
         gate = reached => gate.expect("the gate is reached"),
     };
     gate.open();
-    let second = Assignment { attempt: 2, fence: taken_over(store).await, ..first };
+    let second = Assignment { attempt: 2, fence: taken_over(store, &first.delegation).await, ..first };
     let report = worker(store, &server, &look).work(second, line()).await;
     let log = server.log();
     assert_eq!(log.violations(), [] as [&_; 0], "{}", log.summary());
@@ -153,7 +155,7 @@ async fn inv_30_a_late_owner_writes_nothing_more() {
     let (delegator, server) = (FakeDelegator::new().await, server(None));
     let look = FakeTool::look("look", "seen");
     let late = assignment(&delegator).await;
-    taken_over(&delegator.store).await;
+    taken_over(&delegator.store, &late.delegation).await;
     let report = worker(&delegator.store, &server, &look).work(late, line()).await;
     assert!(report.error.is_some_and(|error| error.contains("no longer the owner")));
     assert_eq!((server.log().entries().len(), look.calls()), (0, 0));

@@ -157,6 +157,11 @@ pub enum JoinError {
     /// There is no such delegation here.
     #[error("there is no delegation {0} in this process")]
     Unknown(DelegationId),
+    /// The process that ran it is dead, and this one could not go on with it.
+    #[error(
+        "the process that ran {0} has died and nobody goes on with it yet; `legwork ps` says what is lacking"
+    )]
+    Orphaned(DelegationId),
     /// The store could not be read or written.
     #[error("the results could not be stored or read: {0}; what is stored is kept, see `legwork results`")]
     Store(String),

@@ -123,12 +123,13 @@ pub trait Facts: Send + Sync {
     /// runs commands without any delegation.
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>>;
 
-    /// Moves every open delegation of `from` to `to` under a raised epoch and returns their ids. From then on
-    /// every write of the old owner to them is refused.
+    /// Moves those of `delegations` that are open and owned by `from` to `to` under a raised epoch, in one commit, and
+    /// returns them. From then on every write of the old owner to them is refused.
     fn take_over(
         &self,
         from: &OwnerId,
         to: &OwnerId,
+        delegations: Vec<DelegationId>,
         at: Timestamp,
     ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>>;
 

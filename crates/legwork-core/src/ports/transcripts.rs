@@ -16,6 +16,18 @@ pub trait Transcripts: Send + Sync {
     /// [`TranscriptError`]; the delegation goes on without transcripts then (LIVE-11).
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError>;
 
+    /// Goes on with transcripts that an earlier process created, and says in those of unsettled children that they go on.
+    /// `settled` tells who had ended before.
+    ///
+    /// # Errors
+    /// [`TranscriptError`]; the delegation goes on without transcripts then.
+    fn reopen(
+        &self,
+        headings: &[Heading],
+        settled: &[(usize, Outcome, Timestamp)],
+        at: Timestamp,
+    ) -> Result<(), TranscriptError>;
+
     /// Appends what a child told. It returns at once unless more waits for the disk than the adapter holds; then it
     /// blocks for the adapter's bounded wait at most.
     fn append(&self, child: &ChildId, at: Timestamp, event: &LineEvent);

@@ -17,6 +17,10 @@ pub trait Worker: Send + Sync {
     /// Dropping the future ends the run where it is; nothing it started may go on after that.
     fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report>;
 
+    /// What is not there in this process that a child with this setting needs, such as the key of its model; in words for
+    /// the person who configures it. Work of a dead process is taken over only where nothing is lacking.
+    fn lacks(&self, setting: &Setting) -> Option<String>;
+
     /// Tidies up after a run and completes its report by what is left of it: its worktree, its processes. It is called
     /// once after each run of [`Worker::work`], however that ended, also when it was dropped, and takes a bounded time. A
     /// process that dies does not call it, nor one whose runtime ends before.

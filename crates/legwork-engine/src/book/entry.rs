@@ -6,6 +6,7 @@ use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, Epoch, OwnerId};
 use legwork_core::outcome::Force;
 use legwork_core::pulse::Pulse;
+use legwork_core::record::DelegationRecord;
 use legwork_core::report::Report;
 use legwork_core::time::{Moment, Now};
 
@@ -85,6 +86,29 @@ impl Delegated {
             epoch,
             seq: 0,
         }
+    }
+
+    /// The same delegation as it was taken over from another process.
+    pub(super) fn adopted(record: &DelegationRecord, now: Now) -> Self {
+        let mut delegated = Delegated::new(record.accepted.clone(), record.epoch, now);
+        delegated.seq = record.seq;
+        for (index, child) in record.children.iter().enumerate() {
+            let tracked = &mut delegated.children[index];
+            tracked.state = child.state;
+            if let Some((pulse, _)) = &child.pulse {
+                tracked.pulse = pulse.begun_again();
+            }
+            if child.outcome().is_some() {
+                tracked.ended = Some(now.mono);
+                delegated.open -= 1;
+                let unit =
+                    delegated.accepted.units.iter().position(|unit| unit.task_indexes.contains(&index));
+                if let Some(unit) = unit {
+                    delegated.open_of_unit[unit] -= 1;
+                }
+            }
+        }
+        delegated
     }
 
     /// Moves one child and returns the facts of it: the move, and the settling of its unit when it was the last.

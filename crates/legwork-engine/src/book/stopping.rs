@@ -30,7 +30,7 @@ impl Book {
         effects
     }
 
-    fn stop_tree(&mut self, child: &ChildId, notice: StopNotice, now: Now) -> Vec<Effect> {
+    pub(super) fn stop_tree(&mut self, child: &ChildId, notice: StopNotice, now: Now) -> Vec<Effect> {
         let reached = self.reached(vec![child.clone()], notice);
         self.stop_each(reached, now)
     }

@@ -2,13 +2,16 @@
 
 use super::supervision::Warning;
 use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::child::AfterLoss;
 use legwork_core::fact::Append;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Refusal, StopNotice};
 use legwork_core::pulse::Pulse;
+use legwork_core::record::DelegationRecord;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
+use std::collections::BTreeMap;
 
 /// Which waiting caller an answer is for. The dispatcher draws the number; the book only carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +67,26 @@ pub enum Event {
     Tick,
     /// The store refused to know the delegation, or to take more facts of it: it is not ours (any more).
     Withdrawn(DelegationId),
+    /// Delegations of a dead process are this one's now: whole trees, parents first.
+    Adopted(Vec<Adopted>),
+}
+
+/// A delegation that was taken over, as the store holds it then.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adopted {
+    /// What is stored of it; its owner is this process.
+    pub record: DelegationRecord,
+    /// What becomes of its unsettled children by task index. One that is not named gets another attempt.
+    pub losses: BTreeMap<usize, Loss>,
+}
+
+/// What becomes of a child whose process died.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss {
+    /// Whether it goes on.
+    pub after: AfterLoss,
+    /// What is known of its run, when it had begun and does not go on.
+    pub report: Option<Box<Report>>,
 }
 
 /// Something to do. `Record` comes first; what waits for it is performed only when it is durable.

@@ -63,6 +63,8 @@ pub(super) struct Chores {
     pulses_due: Instant,
     /// The newest request that was read.
     cursor: u64,
+    /// The next round reads all that is open, for work that came to this process after it was asked of it.
+    rereads: bool,
     /// Requests that were carried out and are not marked so yet.
     carried_out: Vec<RequestId>,
     /// Requests of this process itself that are not stored yet.
@@ -93,6 +95,7 @@ impl Chores {
             due: Instant::now(),
             pulses_due: Instant::now() + PULSES,
             cursor: asked_before,
+            rereads: false,
             carried_out: Vec::new(),
             wanted: Vec::new(),
             stored: HashMap::new(),
@@ -115,6 +118,12 @@ impl Chores {
     pub(super) fn look_now(&mut self) {
         self.again = self.under_way.is_some();
         self.due = Instant::now();
+    }
+
+    /// Work came to this process: what was asked of it before is read once more, as soon as may be.
+    pub(super) fn reread(&mut self) {
+        self.rereads = true;
+        self.look_now();
     }
 
     /// The switch was turned here, and that is stored. Answers whether it was elsewhere before.
@@ -152,7 +161,8 @@ impl Chores {
         self.due = Instant::now() + ROUND;
         self.again = false;
         self.turned = false;
-        let (store, owner, at, after) =
+        let after = if std::mem::take(&mut self.rereads) { 0 } else { self.cursor };
+        let (store, owner, at, known) =
             (self.store.clone(), self.owner.clone(), self.clock.now().wall, self.cursor);
         self.under_way = Some(Box::pin(async move {
             let mut written = None;
@@ -162,7 +172,10 @@ impl Chores {
             // A store that takes no writes may still tell of new stops.
             let news = store.news(after).await.map(|news| {
                 let newest = news.requests.iter().map(|(number, _)| *number).max();
-                (newest, news.requests.into_iter().map(|(_, request)| request).collect(), news.paused)
+                let mut requests = news.requests;
+                // What was asked of everybody was heard when it was new, and is not meant for what came since.
+                requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));
+                (newest, requests.into_iter().map(|(_, request)| request).collect(), news.paused)
             });
             Looked { lost, marked, written, news }
         }));
@@ -208,7 +221,7 @@ impl Chores {
                 if self.reads.close() {
                     tracing::info!("requests of other processes can be read again");
                 }
-                self.cursor = newest.unwrap_or(self.cursor);
+                self.cursor = newest.unwrap_or_default().max(self.cursor);
                 // A switch that was turned here meanwhile is known better than it was read.
                 let changed = !self.turned && self.paused != paused;
                 if changed {

@@ -11,7 +11,6 @@ use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
 use legwork_core::ports::{Assignment, DispatchError, Heading, LiveEvent, StopNotice, Stopped};
-use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
@@ -85,7 +84,10 @@ impl Dispatcher {
         let Some((assignment, pressed)) = self.assignment(child) else { return };
         let Some(identity) = self.identity(child) else { return };
         let (stop, stopped) = watch::channel(pressed);
-        let (pulse, heard) = watch::channel(Pulse::default());
+        // A later attempt counts on from what was counted before.
+        let counted =
+            self.book.child(child).map(|(delegated, index)| delegated.children[index].pulse.clone());
+        let (pulse, heard) = watch::channel(counted.unwrap_or_default());
         let line = EngineLine {
             child: child.clone(),
             identity: identity.clone(),

@@ -54,7 +54,7 @@ impl Dispatcher {
 
     /// Puts a text where the child finds it at its next step, also when its run has not begun. One that has settled
     /// reads nothing any more, and the commit of its end says that the text was missed.
-    fn say(&mut self, child: ChildId, steer: Steer) {
+    pub(super) fn say(&mut self, child: ChildId, steer: Steer) {
         if !self.has_settled(&child) {
             self.said.entry(child).or_default().add(steer);
         }

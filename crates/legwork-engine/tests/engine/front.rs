@@ -28,7 +28,7 @@ async fn a_join_claims_each_unit_once_and_a_later_one_takes_the_claim_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_joins_at_once_claim_each_unit_once() {
+async fn two_joins_at_once_make_one_claim() {
     let scene = Scene::new(2).await;
     let ticket = scene.dispatch(&["until told"]).await;
     scene.troupe.until_here("until told").await;

@@ -1,6 +1,6 @@
-//! What a second process makes of the work of a first one.
+//! What a second process concludes of the work of a first one that is not to be gone on with.
 
-use crate::scene::{Scene, options, owner, stopped};
+use crate::scene::{Scene, options, owner, reported, stopped};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
@@ -12,7 +12,7 @@ use legwork_core::steering::Scope;
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
 use legwork_engine::Clock;
-use legwork_engine::recovery::{Recovered, RecoveryError, Rescuer, settle_dead};
+use legwork_engine::recovery::{Conclusion, Orphans, Recovered, RecoveryError, Rescuer};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,14 +55,16 @@ impl Processes for Says {
 async fn settle(store: &GatedStore, processes: &Says) -> Result<Recovered, RecoveryError> {
     let second = owner(2);
     store.enter(second.clone(), Timestamp(0)).await.expect("it enters");
-    settle_dead(Rescuer { store, clock: Clock::start(), owner: &second, processes }).await
+    let rescuer = Rescuer { store, clock: Clock::start(), owner: &second, processes };
+    legwork_engine::recovery::settle(rescuer, &Orphans::All, Conclusion::Reported).await
 }
 
 /// A first process with one child finished, one running, one stopping, one that waits; then it is gone. Returns its
 /// delegation.
 async fn first_process_dies(memory: &MemoryStore) -> DelegationId {
     let scene = Scene::over(memory.clone(), 1, options(3)).await;
-    let ticket = scene.dispatch(&["answer", "until told", "deaf", "deaf too", "answer late"]).await;
+    let goals = ["answer", "until told", "deaf", "deaf too", "answer late"];
+    let ticket = scene.handle.dispatch(reported(&goals)).await.expect("it is accepted");
     scene.troupe.until(|counts| counts.here == ["until told", "deaf", "deaf too"]).await;
     scene.handle.stop(Scope::Child(ticket.children[3].clone()), StopReason::Cancelled, Force::Ask).await;
     let line = scene.troupe.line("until told");
@@ -90,7 +92,7 @@ async fn k34_the_work_of_a_dead_owner_is_settled_and_what_was_finished_stays() {
     let store = GatedStore::new(Arc::new(memory.clone()));
     let says = Says::new(Liveness::Dead);
     let recovered = settle(&store, &says).await.expect("it settles");
-    assert_eq!(recovered.settled, std::slice::from_ref(&delegation));
+    assert_eq!(recovered.taken, std::slice::from_ref(&delegation));
     assert_eq!((recovered.lost, recovered.stopping, recovered.unstarted), (2, 1, 1));
     let record = memory.delegation(&delegation).await.expect("it reads").expect("it is stored");
     let outcomes: Vec<_> = record.children.iter().map(|child| child.outcome()).collect();
@@ -110,7 +112,8 @@ async fn k34_the_work_of_a_dead_owner_is_settled_and_what_was_finished_stays() {
 async fn k34_what_a_released_process_left_open_is_settled_once_it_is_gone() {
     let memory = MemoryStore::new();
     let scene = Scene::over(memory.clone(), 1, options(2)).await;
-    let ticket = scene.dispatch(&["answer", "until told", "deaf", "answer late"]).await;
+    let goals = ["answer", "until told", "deaf", "answer late"];
+    let ticket = scene.handle.dispatch(reported(&goals)).await.expect("it is accepted");
     scene.troupe.until(|counts| counts.here == ["until told", "deaf"]).await;
     scene.engine.close().await;
     let store = GatedStore::new(Arc::new(memory.clone()));
@@ -161,7 +164,7 @@ async fn k34_a_recovery_that_failed_goes_on_where_it_ended() {
     assert!(matches!(failed, Err(RecoveryError::Store(StoreError::Full(_)))), "{failed:?}");
     store.open();
     let recovered = settle(&store, &Says::new(Liveness::Dead)).await.expect("it settles");
-    assert_eq!(recovered.settled, std::slice::from_ref(&delegation));
+    assert_eq!(recovered.taken, std::slice::from_ref(&delegation));
     let record = memory.delegation(&delegation).await.expect("it reads").expect("it is stored");
     assert!(record.is_settled());
 }
@@ -183,7 +186,7 @@ async fn k34_recovery_leaves_the_own_running_work_of_its_process_alone() {
 async fn k34_a_late_owner_is_fenced_and_drops_its_runs() {
     let memory = MemoryStore::new();
     let late = Scene::over(memory.clone(), 1, options(2)).await;
-    let ticket = late.dispatch(&["until told", "deaf"]).await;
+    let ticket = late.handle.dispatch(reported(&["until told", "deaf"])).await.expect("it is accepted");
     late.troupe.until(|counts| counts.here.len() == 2).await;
     let store = GatedStore::new(Arc::new(memory.clone()));
     settle(&store, &Says::new(Liveness::Dead)).await.expect("it settles");
@@ -204,13 +207,13 @@ async fn k34_a_delegation_that_cannot_be_settled_does_not_keep_others_from_it() 
     let store = GatedStore::new(Arc::new(memory.clone()));
     store.refuse(first.clone());
     let recovered = settle(&store, &Says::new(Liveness::Dead)).await.expect("the store works");
-    assert_eq!(recovered.settled, [second]);
+    assert_eq!(recovered.taken, [second]);
     assert_eq!(recovered.refused.iter().map(|(delegation, _)| delegation).collect::<Vec<_>>(), [&first]);
 }
 
 async fn first_process_dies_too(memory: &MemoryStore) -> DelegationId {
     let scene = Scene::over(memory.clone(), 3, options(1)).await;
-    let ticket = scene.dispatch(&["deaf"]).await;
+    let ticket = scene.handle.dispatch(reported(&["deaf"])).await.expect("it is accepted");
     scene.troupe.until_here("deaf").await;
     ticket.delegation
 }

@@ -2,7 +2,9 @@
 //! nobody has anything to do.
 
 use crate::troupe::Troupe;
-use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task, Ticket};
+use legwork_core::batch::{
+    Isolation, Lineage, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
+};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
@@ -51,10 +53,10 @@ pub fn owner(n: u32) -> OwnerRecord {
     OwnerRecord { id: OwnerId::from_bits(u64::from(n)), process }
 }
 
-/// The process that is dead in every scene.
+/// The first of the processes that are dead in every scene; the others live.
 pub const DEAD: u32 = 99;
 
-/// All processes live but one.
+/// Processes of which some are dead.
 struct Neighbours;
 
 impl Processes for Neighbours {
@@ -63,7 +65,7 @@ impl Processes for Neighbours {
     }
 
     fn liveness(&self, process: &Process) -> Liveness {
-        if process.pid == DEAD { Liveness::Dead } else { Liveness::Alive }
+        if process.pid >= DEAD { Liveness::Dead } else { Liveness::Alive }
     }
 
     fn kill_group(&self, _: &ProcessGroup) {}
@@ -170,6 +172,13 @@ pub fn batch(goals: &[&str]) -> NewBatch {
     }
 }
 
+/// The same call, whose children are reported as they stand when their process dies.
+pub fn reported(goals: &[&str]) -> NewBatch {
+    let mut batch = batch(goals);
+    batch.tasks.iter_mut().for_each(|task| task.on_crash = OnCrash::Report);
+    batch
+}
+
 /// A call whose results wake the session with this number.
 pub fn pushed(session: u64, goals: &[&str]) -> NewBatch {
     let lineage = Lineage { session: SessionId::from_bits(session), parent: None, depth: 0 };
@@ -219,6 +228,15 @@ struct Unwritten;
 impl Transcripts for Unwritten {
     fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         Ok(Vec::new())
+    }
+
+    fn reopen(
+        &self,
+        _: &[Heading],
+        _: &[(usize, Outcome, Timestamp)],
+        _: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        Ok(())
     }
 
     fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}

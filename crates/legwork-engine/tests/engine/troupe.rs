@@ -2,6 +2,8 @@
 //! count of who is alive.
 
 use crate::scene;
+use legwork_core::batch::{NewBatch, Setting};
+use legwork_core::ids::CallKey;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Delegator, Line, Pending, StopNotice, Worker};
 use legwork_core::pulse::LineEvent;
@@ -12,6 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
+
+/// A model that the troupe has no key for.
+pub const LACKING: &str = "scripted/lacking";
 
 /// Longer than anything here takes.
 const FOR_EVER: Duration = Duration::from_secs(5 * 3600);
@@ -99,6 +104,10 @@ impl Worker for Troupe {
             drop(here);
             report
         })
+    }
+
+    fn lacks(&self, setting: &Setting) -> Option<String> {
+        (setting.route.model == LACKING).then(|| "the key of the model".to_owned())
     }
 }
 
@@ -211,7 +220,9 @@ impl Player {
         let smaller = format!("tree {fan} {} {}", depth - 1, word.unwrap_or(&""));
         let goals = vec![smaller.trim().to_owned(); number(fan)];
         let handle = self.shared.handle.get().expect("the troupe joined an engine");
-        let batch = scene::batch_from(&self.assignment, &goals);
+        let caller = self.assignment.child.to_string();
+        let call_key = Some(CallKey { caller, call: "grow".to_owned() });
+        let batch = NewBatch { call_key, ..scene::batch_from(&self.assignment, &goals) };
         let ticket = handle.dispatch(batch).await.expect("the tree is within the limits");
         let parked = Parked::new(self.shared.clone());
         self.line.tell(LineEvent::Note("waits for its children".to_owned()));

@@ -156,10 +156,11 @@ impl Facts for SqliteStore {
         &self,
         from: &OwnerId,
         to: &OwnerId,
+        delegations: Vec<DelegationId>,
         _at: Timestamp,
     ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
         let (from, to) = (from.clone(), to.clone());
-        Box::pin(self.write(move |connection| owners::take_over(connection, &from, &to)))
+        Box::pin(self.write(move |connection| owners::take_over(connection, &from, &to, &delegations)))
     }
 
     fn note_group(

@@ -53,24 +53,22 @@ pub(crate) fn record(row: &Row<'_>, first: usize) -> rusqlite::Result<OwnerRecor
     Ok(OwnerRecord { id: OwnerId::from_stored(row.get::<_, String>(first)?), process })
 }
 
-/// Moves the open delegations of `from` to `to` under raised epochs.
+/// Moves those of `delegations` that are open and of `from` to `to` under raised epochs.
 pub(crate) fn take_over(
     connection: &Connection,
     from: &OwnerId,
     to: &OwnerId,
+    delegations: &[DelegationId],
 ) -> Result<Vec<(DelegationId, Epoch)>, Failure> {
     fence::known_owner(connection, to)?;
     let mut statement = connection.prepare_cached(
-        "SELECT id, epoch + 1 FROM delegations WHERE owner = ?1 AND settled_at IS NULL ORDER BY no",
+        "UPDATE delegations SET owner = ?2, epoch = epoch + 1 \
+         WHERE id = ?3 AND owner = ?1 AND settled_at IS NULL RETURNING epoch",
     )?;
-    let taken = statement.query_map((from.as_str(),), |row| {
-        let id = DelegationId::from_stored(row.get::<_, String>(0)?);
-        Ok((id, Epoch(counter(row.get(1)?))))
-    })?;
-    let taken = taken.collect::<Result<Vec<_>, _>>()?;
-    let mut statement = connection.prepare_cached(
-        "UPDATE delegations SET owner = ?2, epoch = epoch + 1 WHERE owner = ?1 AND settled_at IS NULL",
-    )?;
-    statement.execute((from.as_str(), to.as_str()))?;
+    let mut taken = Vec::new();
+    for id in delegations {
+        let epoch = statement.query_row((from.as_str(), to.as_str(), id.as_str()), |row| row.get(0));
+        taken.extend(epoch.optional()?.map(|epoch| (id.clone(), Epoch(counter(epoch)))));
+    }
     Ok(taken)
 }

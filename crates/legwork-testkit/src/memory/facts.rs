@@ -170,9 +170,10 @@ impl Facts for MemoryStore {
         &self,
         from: &OwnerId,
         to: &OwnerId,
+        delegations: Vec<DelegationId>,
         _at: Timestamp,
     ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
-        self.now(|state| whole::take_over(state, from, to))
+        self.now(|state| whole::take_over(state, (from, to), &delegations))
     }
 
     fn note_group(

@@ -37,18 +37,24 @@ pub(super) fn find(state: &State, fits: impl Fn(&str) -> bool) -> Vec<Found> {
 
 pub(super) fn take_over(
     state: &mut State,
-    from: &OwnerId,
-    to: &OwnerId,
+    (from, to): (&OwnerId, &OwnerId),
+    delegations: &[DelegationId],
 ) -> Result<Vec<(DelegationId, Epoch)>, StoreError> {
     let heir = state.owners.get(to).cloned();
     let heir = heir.ok_or_else(|| StoreError::Fenced(format!("{to} never entered this store")))?;
-    let records = state.delegations.iter_mut().map(|delegation| &mut delegation.record);
-    let taken = records.filter(|record| record.owner.id == *from && !record.is_settled()).map(|record| {
-        record.owner = heir.clone();
-        record.epoch = Epoch(record.epoch.0 + 1);
-        (record.accepted.delegation.clone(), record.epoch)
-    });
-    Ok(taken.collect())
+    let mut taken = Vec::new();
+    for id in delegations {
+        let mut records = state.delegations.iter_mut().map(|delegation| &mut delegation.record);
+        let is_it = |record: &&mut DelegationRecord| {
+            record.accepted.delegation == *id && record.owner.id == *from && !record.is_settled()
+        };
+        if let Some(record) = records.find(is_it) {
+            record.owner = heir.clone();
+            record.epoch = Epoch(record.epoch.0 + 1);
+            taken.push((id.clone(), record.epoch));
+        }
+    }
+    Ok(taken)
 }
 
 pub(super) fn prune(state: &mut State, before: Timestamp) -> usize {

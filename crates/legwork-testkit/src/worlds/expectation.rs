@@ -67,7 +67,12 @@ impl Expectation {
                 let running = kids.filter(|kid| kid.is_open() && kid.has_runner());
                 expected.asks = running.map(|kid| kid.row.id.clone()).collect();
             }
-            Event::Parked(_) | Event::Unparked(_) | Event::Heard(..) | Event::Paused | Event::Resumed => {}
+            Event::Parked(_)
+            | Event::Unparked(_)
+            | Event::Heard(..)
+            | Event::Paused
+            | Event::Resumed
+            | Event::Adopted(_) => {}
         }
         expected
     }

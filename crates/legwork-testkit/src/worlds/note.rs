@@ -26,7 +26,8 @@ impl Account {
             Event::Resumed => self.turn(Gate::Open),
             Event::Released => self.release(now),
             Event::Withdrawn(delegation) => self.withdraw(delegation),
-            Event::Dispatch { .. } | Event::Stop { .. } | Event::Tick => {}
+            // The worlds have one process each; what one takes over from another is tried in live ones.
+            Event::Dispatch { .. } | Event::Stop { .. } | Event::Tick | Event::Adopted(_) => {}
         }
     }
 

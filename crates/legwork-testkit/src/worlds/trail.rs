@@ -19,6 +19,7 @@ pub(super) fn event(event: &Event) -> String {
         Event::Unparked(child) => format!("Unparked {child}"),
         Event::Paused | Event::Resumed | Event::Released | Event::Tick => format!("{event:?}"),
         Event::Withdrawn(delegation) => format!("Withdrawn {delegation}"),
+        Event::Adopted(adopted) => format!("Adopted {}", adopted.len()),
     }
 }
 

@@ -11,6 +11,7 @@ use legwork_core::batch::Reach;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Conversations, Delegator, NewSession, SessionKind, SessionRecord};
+use legwork_engine::recovery::Orphans;
 use tokio::task::JoinSet;
 
 use crate::args::ChatArgs;
@@ -24,7 +25,7 @@ use crate::progress::{Screen, follow_all};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::wire::Workplace;
-use crate::{session_choice, stderr, wording};
+use crate::{orphans, session_choice, stderr, wording};
 
 /// Earlier messages that are shown when a conversation is opened again, and lines of each.
 const PAST_MESSAGES: usize = 6;
@@ -123,6 +124,11 @@ async fn open(
     Meant { which, name, folder }: Meant,
     (workplace, way): (&Workplace, Way),
 ) -> Result<Open, CliError> {
+    if let Which::Stored(id) = &which {
+        session_choice::hold(&workplace.store, &workplace.owner, id).await?;
+        let orphans = Orphans::OfSession(id.clone());
+        orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
+    }
     let mut setup = workplace.conversation(invocation, settings, way.reach())?;
     setup.setting.folder = folder;
     let feed = Arc::new(Feed::default());

@@ -44,7 +44,7 @@ enum Ended {
 /// When the tasks are wrong, no model is configured or nothing could be started.
 pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
-    let tasks = tasks_file::read(args, settings.delegation.goal_max_bytes)?;
+    let tasks = tasks_file::read(args, &settings.delegation)?;
     let mut workplace = Workplace::open(invocation, &settings).await?;
     if state::is_paused(&workplace.store).await? {
         workplace.close().await;
@@ -134,7 +134,9 @@ impl Attended<'_> {
                     return match joined {
                         Ok(joined) => Ok(Ended::Settled(Box::new(joined))),
                         Err(JoinError::Store(why)) => Ok(Ended::Unsettled(why)),
-                        Err(error @ (JoinError::Unknown(_) | JoinError::Closed)) => Err(error.into()),
+                        Err(error @ (JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed)) => {
+                            Err(error.into())
+                        }
                     };
                 }
                 () = &mut overdue => return Ok(Ended::Unsettled("the stop took too long".to_owned())),
@@ -198,7 +200,9 @@ async fn show_stored(
     delegation: &DelegationId,
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
-    stderr::tell(&format!("note: `legwork results {delegation}` settles what is left and prints it"));
+    stderr::tell(&format!(
+        "note: `legwork results {delegation} --wait` goes on with what is left and prints it"
+    ));
     let Some(record) = workplace.store.delegation(delegation).await? else { return Ok(Exit::Incomplete) };
     let printed = stdout::print_attended(text(invocation, &Outcomes::all(&record)), signals).await?;
     Ok(printed.map_or(Exit::Incomplete, Asked::exit))
@@ -234,7 +238,7 @@ impl From<DispatchError> for CliError {
 impl From<JoinError> for CliError {
     fn from(error: JoinError) -> CliError {
         let kind = match &error {
-            JoinError::Unknown(_) | JoinError::Closed => Kind::Internal,
+            JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed => Kind::Internal,
             JoinError::Store(_) => Kind::State,
         };
         CliError::new(kind, error.to_string())

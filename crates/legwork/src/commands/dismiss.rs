@@ -130,7 +130,9 @@ fn refuse_if_nothing_went(record: &DelegationRecord, verdicts: &[Verdict]) -> Re
     let id = &record.accepted.delegation;
     let running = open.iter().any(|verdict| verdict.state == DeliveryState::Held);
     let hint = match (running, is_dead(&record.owner)) {
-        (true, true) => format!("`legwork results {id}` finds out what is left and prints it"),
+        (true, true) => format!(
+            "`legwork results {id} --wait` goes on with the work and prints what comes of it; `legwork stop {id}` ends it"
+        ),
         (true, false) => format!(
             "`legwork stop {id}` ends the work first; what it had produced is kept until you give that up"
         ),

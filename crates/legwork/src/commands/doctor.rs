@@ -19,6 +19,7 @@ use crate::args::DoctorArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
+use crate::orphans::HOW_TO_GO_ON;
 use crate::settings::Settings;
 use crate::{state, stdout};
 
@@ -234,7 +235,7 @@ async fn stuck(store: &SqliteStore) -> Result<Vec<Check>, CliError> {
         checks.push(Check::warning(
             "work",
             format!("{dead} delegation(s) belong to a process that has died"),
-            "`legwork results ID` settles them and prints what is known",
+            HOW_TO_GO_ON,
         ));
     }
     if unclear > 0 {

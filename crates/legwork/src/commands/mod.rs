@@ -15,3 +15,4 @@ pub mod show;
 pub mod steer;
 pub mod stop;
 pub mod tail;
+pub mod worker;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::args::PsArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
+use crate::orphans::HOW_TO_GO_ON;
 use crate::{state, stderr, stdout as answer, wording};
 
 /// How many delegations `--all` lists at most.
@@ -55,6 +56,8 @@ pub struct Listing {
     records: Vec<DelegationRecord>,
     owners: HashMap<OwnerId, Liveness>,
     paused: bool,
+    /// For work that lost its process: what whoever goes on with it needs and this environment does not have.
+    keys_lacking: Vec<String>,
     now: Timestamp,
 }
 
@@ -69,7 +72,33 @@ impl Listing {
         let owners = owners
             .map(|record| (record.owner.id.clone(), SystemProcesses.liveness(&record.owner.process)))
             .collect();
-        Ok(Listing { records, owners, paused, now: Clock::start().now().wall })
+        let (keys_lacking, now) = (Vec::new(), Clock::start().now().wall);
+        let mut listing = Listing { records, owners, paused, keys_lacking, now };
+        listing.keys_lacking = listing.lacking(invocation);
+        Ok(listing)
+    }
+
+    /// The keys come from where they came from when the work was accepted; only variables can be looked at.
+    fn lacking(&self, invocation: &Invocation) -> Vec<String> {
+        let mut lines = Vec::new();
+        for record in self.records.iter().filter(|record| self.is_dead(record)) {
+            let open = (0..record.children.len()).filter(|index| record.children[*index].outcome().is_none());
+            let mut sources: Vec<String> =
+                open.filter_map(|index| record.accepted.setting_of(index).route.key_source).collect();
+            sources.dedup();
+            let is_variable =
+                |source: &String| source.chars().all(|sign| sign.is_ascii_uppercase() || sign == '_');
+            let is_unset = |source: &String| {
+                invocation.environment.text(source).is_ok_and(|value| value.is_none_or(str::is_empty))
+            };
+            for source in sources.iter().filter(|source| is_variable(source) && is_unset(source)) {
+                lines.push(format!(
+                    "note: {} waits for a process with the key in {source}, which is not set here",
+                    record.accepted.delegation
+                ));
+            }
+        }
+        lines
     }
 
     fn is_dead(&self, record: &DelegationRecord) -> bool {
@@ -80,9 +109,8 @@ impl Listing {
     fn tell_of_the_dead(&self, quiet: bool) {
         let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
         if dead > 0 && !quiet {
-            stderr::tell(&format!(
-                "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
-            ));
+            stderr::tell(&format!("note: {dead} of these belong to a process that has died; {HOW_TO_GO_ON}"));
+            self.keys_lacking.iter().for_each(|line| stderr::tell(line));
         }
     }
 

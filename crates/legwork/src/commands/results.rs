@@ -1,11 +1,15 @@
-//! `legwork results ID`: the stored results, again and again. Work of a process that has died is settled first, and results
-//! that nobody can take any more are delivered by being printed.
+//! `legwork results ID`: the stored results, again and again. With `--wait` they are waited for, and work whose process has
+//! died is gone on with. Results that nobody can take any more are delivered by being printed.
+
+mod waiting;
 
 use std::time::Duration;
 
+use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Conversations, Facts, SessionKind};
 use legwork_core::record::DelegationRecord;
+use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
 
@@ -15,7 +19,8 @@ use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
 use crate::outcomes::Outcomes;
 use crate::owner::{self, Owner};
-use crate::{state, stdout};
+use crate::{orphans, state, stderr, stdout};
+use waiting::Waited;
 
 /// How long another process may take to settle what it has taken over.
 const SETTLING_MAX: Duration = Duration::from_secs(5);
@@ -23,20 +28,33 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The generation of an owner that nobody has replaced.
 const FIRST_EPOCH: Epoch = Epoch(1);
 
-/// Prints what is stored.
+/// Prints what is stored; with `--wait` once all of it has settled.
 ///
 /// # Errors
-/// When there is no such delegation, or the state folder cannot be used.
+/// When there is no such delegation, it cannot be gone on with, or the state folder cannot be used.
 pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, CliError> {
     if state::open_to_look(invocation).await?.is_none() {
         return Err(lookup::unknown(&args.id));
     }
     let store = state::open_to_work(invocation)?;
     let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
-    let owner = owner::enter(store.as_ref()).await?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
+    let owner = if args.wait {
+        match waiting::until_settled(invocation, &store, &id).await? {
+            Waited::Settled(Some(owner)) => owner,
+            Waited::Settled(None) => owner::enter(store.as_ref()).await?,
+            Waited::Left(exit) => return Ok(exit),
+        }
+    } else {
+        owner::enter(store.as_ref()).await?
+    };
     let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;
     let record = record.ok_or_else(|| lookup::unknown(&args.id))?;
+    if !invocation.common.quiet && orphans::is_orphaned(&record) {
+        stderr::tell(&format!(
+            "note: the process that ran {id} has died; `legwork results {id} --wait` goes on with it"
+        ));
+    }
     let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;
     let printed = print(invocation, &Outcomes::of(&record, wanted));
     let noted = match &printed {
@@ -67,7 +85,8 @@ fn wanted(target: Target) -> Option<(DelegationId, Vec<usize>)> {
     Some((record.accepted.delegation, tasks))
 }
 
-/// The delegation as it is after the dead were settled: by this process, or by another one that came first and is at it.
+/// The delegation as it is after what is only to be reported of dead processes was settled: by this process, or by
+/// another one that came first and is at it.
 async fn after_the_dead(
     invocation: &Invocation,
     store: &SqliteStore,
@@ -76,11 +95,15 @@ async fn after_the_dead(
 ) -> Result<Option<DelegationRecord>, CliError> {
     let until = Instant::now() + SETTLING_MAX;
     loop {
-        owner::settle_the_dead(store, owner, invocation.common.quiet).await?;
+        let orphans = Orphans::Of(id.clone());
+        let quiet = invocation.common.quiet;
+        orphans::conclude((store, owner), &orphans, Conclusion::Reported, quiet).await?;
         let record = store.delegation(id).await?;
-        // Work is taken over only to be settled.
-        let taken_over = |record: &DelegationRecord| record.epoch > FIRST_EPOCH && !record.is_settled();
-        if !record.as_ref().is_some_and(taken_over) || Instant::now() >= until {
+        // What does not go on is taken over only to be settled.
+        let is_being_settled = |record: &DelegationRecord| {
+            record.epoch > FIRST_EPOCH && !record.is_settled() && !may_go_on(record)
+        };
+        if !record.as_ref().is_some_and(is_being_settled) || Instant::now() >= until {
             return Ok(record);
         }
         // Deadline: another process writes the ends and tells nobody, so this one looks again until then.
@@ -97,12 +120,15 @@ async fn claim_unowned(
 ) -> Result<Vec<ClaimId>, CliError> {
     let session = store.session(&record.accepted.lineage.session).await?;
     let of_a_shell = session.is_none_or(|session| session.session.kind == SessionKind::Shell);
-    if !of_a_shell || owner.lives_elsewhere(&record.owner) {
+    if !of_a_shell {
         return Ok(Vec::new());
     }
+    // The process that ran them prints them itself, unless it has put them aside for whoever asks.
+    let is_attended = owner.lives_elsewhere(&record.owner);
     let mut claims = Vec::new();
     for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-        let whole = unit.task_indexes.iter().all(|task| wanted.contains(task));
+        let is_parked = matches!(delivery.state, DeliveryState::Parked(_));
+        let whole = unit.task_indexes.iter().all(|task| wanted.contains(task)) && (is_parked || !is_attended);
         let taker = owner.taker(store);
         if whole && taker.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
             let claimant = owner.record.claimant();

@@ -16,6 +16,7 @@ use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{Delegator, Facts, NewSession, SessionKind, SessionRecord, StopNotice};
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
+use legwork_engine::recovery::Orphans;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,7 +28,7 @@ use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Signals};
 use crate::wire::{self, Workplace};
-use crate::{session_choice, state, stderr, stdout, wording};
+use crate::{orphans, session_choice, state, stderr, stdout, wording};
 
 /// Longer than any wait.
 const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -60,6 +61,12 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     };
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
+    if let Some(stored) = &stored
+        && let Err(error) = go_on(invocation, &workplace, &stored.session.id).await
+    {
+        workplace.close().await;
+        return Err(error);
+    }
     if !invocation.common.quiet && state::is_paused(&workplace.store).await? {
         stderr::tell("note: there is a pause, so no subagent starts; `legwork pause off` ends it");
     }
@@ -111,6 +118,14 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let exit = print(invocation, &session, told?, &mut signals).await?;
     workplace.tidy_up().await;
     Ok(if interrupted { Exit::Interrupted } else { exit })
+}
+
+/// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is.
+async fn go_on(invocation: &Invocation, workplace: &Workplace, session: &SessionId) -> Result<(), CliError> {
+    session_choice::hold(&workplace.store, &workplace.owner, session).await?;
+    let orphans = Orphans::OfSession(session.clone());
+    let recovered = orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
+    orphans::cannot_go_on(&recovered).map_or(Ok(()), Err)
 }
 
 /// What is said when the agent could not even be stopped in time.

@@ -9,6 +9,7 @@ use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Facts, Filter};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
+use legwork_engine::recovery::{Conclusion, Orphans};
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::time::Instant;
@@ -17,8 +18,8 @@ use crate::args::StopArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
-use crate::owner::Owner;
-use crate::{state, stderr, stdout};
+use crate::owner::{self, Owner};
+use crate::{orphans, state, stderr, stdout};
 
 /// How long the verb waits for the ends. A stop itself is bounded by `delegation.stop_grace_ms`.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -50,8 +51,38 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
     }
-    let (stopped, pending) = wait(&store, &alive).await?;
+    let ended = end_orphaned(invocation, &store, &dead).await?;
+    let (mut stopped, pending) = wait(&store, &alive).await?;
+    stopped.extend(ended);
     answer(invocation, &stopped, &pending, dead.len())
+}
+
+/// Ends work whose process has died. Where a part of it is meant, or what another subagent waits for, the request is kept
+/// for whoever goes on with it. Gives the children that have ended.
+async fn end_orphaned(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    dead: &[Aim],
+) -> Result<Vec<ChildId>, CliError> {
+    if dead.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owner = owner::enter(store).await?;
+    let mut ended = Vec::new();
+    for aim in dead {
+        let record = store.delegation(&aim.delegation).await?;
+        let is_root = record.is_some_and(|record| record.accepted.lineage.parent.is_none());
+        if !is_root || !matches!(aim.scope, Scope::Delegation(_)) {
+            store.ask(request(&owner, aim.scope.clone())).await?;
+            continue;
+        }
+        let orphans = Orphans::Of(aim.delegation.clone());
+        let conclusion = Conclusion::Stopped(StopReason::Cancelled);
+        orphans::conclude((store, &owner), &orphans, conclusion, invocation.common.quiet).await?;
+    }
+    let (settled, _) = Reached::aimed(dead).sorted(store).await?;
+    ended.extend(settled);
+    Ok(ended)
 }
 
 async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
@@ -226,7 +257,7 @@ fn answer(
     }
     if dead > 0 && !invocation.common.quiet {
         stderr::tell(&format!(
-            "note: {dead} of these belong to a process that has died; `legwork results ID` settles them"
+            "note: {dead} of these belonged to a process that has died; what is not ended is stopped when somebody goes on with it"
         ));
     }
     Ok(Exit::Success)

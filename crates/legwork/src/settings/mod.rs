@@ -22,4 +22,4 @@ pub use keys::KEYS;
 pub use load::{Sources, UserFile, load};
 pub use nearest::nearest;
 pub use schema::schema;
-pub use values::{ApiMode, AtCapacity, DelegationSettings, Settings};
+pub use values::{ApiMode, AtCapacity, DelegationSettings, OnCrash, Settings};

@@ -28,7 +28,11 @@ fn scripts() -> Scripts {
 fn in_full_swing(server: &ScriptedServer, home: &Home, arguments: &[&str]) -> Running {
     home.write("tasks.toml", tasks_toml(&GOALS));
     let arguments = [&["delegate", "tasks.toml"], arguments].concat();
-    let running = home.legwork(&arguments).set("max_concurrent_children", 3).start();
+    let running = home
+        .legwork(&arguments)
+        .env("LEGWORK_DELEGATION_ON_CRASH", "report")
+        .set("max_concurrent_children", 3)
+        .start();
     server.gate("call").wait_reached();
     server.gate("stream").wait_reached();
     home.wait_for_processes("sleep 999", 3);
@@ -130,7 +134,11 @@ fn sigterm_releases_the_work_within_its_grace() {
 fn a_program_that_is_idle_in_every_slot_ends_at_once_on_sigterm() {
     let server = ScriptedServer::start(Scripts::default().agent("call", Script::new().step(gate("call"))));
     let home = Home::with(&server);
-    let running = home.legwork(&["delegate", "--goal", "call"]).set("stop_grace_ms", 30_000).start();
+    let running = home
+        .legwork(&["delegate", "--goal", "call"])
+        .env("LEGWORK_DELEGATION_ON_CRASH", "report")
+        .set("stop_grace_ms", 30_000)
+        .start();
     server.gate("call").wait_reached();
     running.signal(Signal::SIGTERM);
     let ended = running.wait();

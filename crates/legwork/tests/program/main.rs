@@ -17,6 +17,7 @@ mod models;
 mod owner_death;
 mod pause;
 mod resume;
+mod resumption;
 mod run;
 mod secrets;
 mod sessions;

@@ -1,5 +1,5 @@
-//! `kill -9` of the program at every place: what had finished is kept with its text, the rest is settled by the next process
-//! that works in the state folder, nothing lives on, and nothing is delivered twice (K02, K15).
+//! `kill -9` of the program at every place, with work that is not to be gone on with: what had finished is kept with its
+//! text, the rest is settled when somebody asks for it, nothing lives on, and nothing is delivered twice (K02, K15).
 
 use std::fs;
 use std::io::{PipeReader, Read};
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Ended, Home, tasks_toml, until};
 
+/// What is not to be gone on with is concluded by whoever asks for it.
+const REPORT: (&str, &str) = ("LEGWORK_DELEGATION_ON_CRASH", "report");
 const SLEEPS: &str = "sleep 997 & setsid sleep 997 & (trap '' TERM; sleep 997) & nohup setsid sleep 997";
 const GOALS: [&str; 4] = ["first", "second", "third", "fourth"];
 
@@ -30,7 +32,7 @@ fn killed_at(script: &Script, sleeps: usize) -> Killed {
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
     home.write("tasks.toml", tasks_toml(&GOALS));
-    let running = home.legwork(&["delegate", "tasks.toml"]).start();
+    let running = home.legwork(&["delegate", "tasks.toml"]).env(REPORT.0, REPORT.1).start();
     home.wait_for_states(&["completed", "completed", "running", "running"]);
     match sleeps {
         0 => server.gate("here").wait_waiting(2),
@@ -112,7 +114,7 @@ fn k15_killed_in_a_command_whose_child_has_no_mark_and_a_group_of_its_own() {
     let script = Script::new().step(call("terminal", json!({"command": command})));
     let server = ScriptedServer::start(Scripts::default().otherwise(script));
     let home = Home::with(&server);
-    let running = home.legwork(&["delegate", "--goal", "any"]).start();
+    let running = home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1).start();
     let file = home.project().join("pid");
     let pid = until("the process id", || fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')));
     // A dead process that nobody has reaped yet has no command line.
@@ -141,7 +143,11 @@ fn k02_what_had_not_begun_is_told_apart_from_what_is_lost() {
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
     home.write("tasks.toml", tasks_toml(&GOALS));
-    let running = home.legwork(&["delegate", "tasks.toml"]).set("max_concurrent_children", 1).start();
+    let running = home
+        .legwork(&["delegate", "tasks.toml"])
+        .env(REPORT.0, REPORT.1)
+        .set("max_concurrent_children", 1)
+        .start();
     home.wait_for_states(&["completed", "completed", "running", "queued"]);
     running.kill();
     let ended = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
@@ -150,7 +156,7 @@ fn k02_what_had_not_begun_is_told_apart_from_what_is_lost() {
         ended.results()[3]["error"].as_str().is_some_and(|text| text.contains("never started")),
         "{ended}"
     );
-    assert!(ended.stderr.contains("1 subagent(s) lost, 1 never started"), "{ended}");
+    assert!(ended.stderr.contains("1 subagent(s) lost, 1 subagent(s) never started"), "{ended}");
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn k02_killed_the_moment_it_was_accepted() {
         let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(gate("never"))));
         let home = Home::with(&server);
         home.write("tasks.toml", tasks_toml(&GOALS));
-        let running = home.legwork(&["delegate", "tasks.toml"]).start();
+        let running = home.legwork(&["delegate", "tasks.toml"]).env(REPORT.0, REPORT.1).start();
         let id = running.delegation();
         running.kill();
         let ended = home.legwork(&["results", &id, "--json"]).run();
@@ -177,7 +183,7 @@ fn k02_killed_at_any_moment_of_its_start() {
     for round in 0..8_u64 {
         let server = ScriptedServer::start(Scripts::default());
         let home = Home::with(&server);
-        let running = home.legwork(&["delegate", "--goal", "any"]).start();
+        let running = home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1).start();
         until("the state to grow", || (home.state_bytes() > round * 16 * 1024).then_some(()));
         running.kill();
         let listed = home.legwork(&["ps", "--all", "--json"]).run();
@@ -187,7 +193,7 @@ fn k02_killed_at_any_moment_of_its_start() {
             let ended = home.legwork(&["results", id, "--json"]).run();
             assert_eq!(ended.json()["complete"], json!(true), "{ended}");
         }
-        let later = home.legwork(&["delegate", "--goal", "other", "--json"]).run();
+        let later = home.legwork(&["delegate", "--goal", "other", "--json"]).env(REPORT.0, REPORT.1).run();
         assert_eq!(later.code, 0, "{later}");
         assert!(home.ps().is_empty());
     }
@@ -207,7 +213,8 @@ fn long(word: &str) -> Reply {
 fn k02_killed_while_it_writes_the_results_out() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(long("word "))));
     let home = Home::with(&server);
-    let (running, out) = home.legwork(&["delegate", "--goal", "any", "--json"]).start_with_stdout();
+    let (running, out) =
+        home.legwork(&["delegate", "--goal", "any", "--json"]).env(REPORT.0, REPORT.1).start_with_stdout();
     let id = running.delegation();
     wait_for_first_byte(&out);
     running.kill();
@@ -222,7 +229,8 @@ fn k02_killed_while_it_writes_the_results_out() {
 fn k02_a_reader_that_leaves_early_leaves_the_results_in_the_store() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(long("word "))));
     let home = Home::with(&server);
-    let (running, out) = home.legwork(&["delegate", "--goal", "any"]).start_with_stdout();
+    let (running, out) =
+        home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1).start_with_stdout();
     let id = running.delegation();
     drop(out);
     let ended = running.wait();
@@ -257,7 +265,8 @@ fn k02_a_second_kill_while_the_dead_are_settled_is_harmless() {
 fn k02_killed_while_results_writes_them_out() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(long("word "))));
     let home = Home::with(&server);
-    let (running, out) = home.legwork(&["delegate", "--goal", "any"]).start_with_stdout();
+    let (running, out) =
+        home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1).start_with_stdout();
     let id = running.delegation();
     drop(out);
     running.wait();
@@ -272,17 +281,20 @@ fn k02_killed_while_results_writes_them_out() {
 }
 
 #[test]
-fn k34_the_next_work_settles_the_dead_and_leaves_the_living_alone() {
+fn k34_the_next_work_ends_the_processes_of_the_dead_and_leaves_work_and_the_living_alone() {
     for verb in ["delegate", "run"] {
         let killed = killed_at(&Script::new().step(call("terminal", json!({"command": SLEEPS}))), 8);
         let home = &killed.home;
         let scripts = Scripts::default().agent("held", Script::new().step(gate("held").say("held is done")));
         let other = ScriptedServer::start(scripts);
         let address = other.base_url();
-        let living =
-            home.legwork(&["delegate", "--goal", "held", "--json"]).env("LEGWORK_BASE_URL", &address).start();
+        let living = home
+            .legwork(&["delegate", "--goal", "held", "--json"])
+            .env(REPORT.0, REPORT.1)
+            .env("LEGWORK_BASE_URL", &address)
+            .start();
         other.gate("held").wait_reached();
-        assert!(living.stderr().contains("2 subagent(s) lost"), "{}", living.stderr());
+        assert!(!living.stderr().contains("died"), "nobody named that work: {}", living.stderr());
         assert!(home.commands().is_empty(), "{:?}", home.commands());
         let order = match verb {
             "run" => home.legwork(&["run", "anything"]),
@@ -290,7 +302,6 @@ fn k34_the_next_work_settles_the_dead_and_leaves_the_living_alone() {
         };
         let ended = order.env("LEGWORK_BASE_URL", &address).run();
         assert_eq!(ended.code, 0, "{ended}");
-        assert!(!ended.stderr.contains("lost"), "it was settled before: {ended}");
         other.gate("held").open();
         let ended = living.wait();
         assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
@@ -316,7 +327,7 @@ fn k39_the_ledger_says_in_plain_words_where_a_result_is() {
 fn k15_a_dead_process_that_nobody_has_reaped_counts_as_dead() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(gate("here"))));
     let home = Home::with(&server);
-    let running = home.legwork(&["delegate", "--goal", "any"]).start();
+    let running = home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1).start();
     let id = running.delegation();
     server.gate("here").wait_reached();
     running.signal(Signal::SIGKILL);
@@ -332,7 +343,7 @@ fn k34_a_process_that_only_stands_still_is_not_dead() {
     let server =
         ScriptedServer::start(Scripts::default().otherwise(Script::always(gate("here").say("it is done"))));
     let home = Home::with(&server);
-    let running = home.legwork(&["delegate", "--goal", "any", "--json"]).start();
+    let running = home.legwork(&["delegate", "--goal", "any", "--json"]).env(REPORT.0, REPORT.1).start();
     let id = running.delegation();
     server.gate("here").wait_reached();
     running.signal(Signal::SIGSTOP);

@@ -201,7 +201,7 @@ fn sigterm_in_run_releases_the_work_and_results_tells_what_is_known() {
         .agent("second piece", Script::new().step(call("terminal", json!({"command": SLEEPS}))));
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
-    let running = home.legwork(&["run", "the prompt"]).start();
+    let running = home.legwork(&["run", "the prompt"]).env("LEGWORK_DELEGATION_ON_CRASH", "report").start();
     home.wait_for_processes("sleep 996", 3);
     home.wait_for_states(&["completed", "running"]);
     running.signal(Signal::SIGTERM);
@@ -221,7 +221,7 @@ fn k02_a_killed_run_leaves_its_conversation_whole_and_its_results_findable() {
         .agent("second piece", Script::new().step(gate("held")));
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
-    let running = home.legwork(&["run", "the prompt"]).start();
+    let running = home.legwork(&["run", "the prompt"]).env("LEGWORK_DELEGATION_ON_CRASH", "report").start();
     server.gate("held").wait_reached();
     home.wait_for_states(&["completed", "running"]);
     running.kill();

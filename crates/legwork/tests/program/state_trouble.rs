@@ -193,7 +193,7 @@ fn check_what_is_left(home: &Home, ended: &Ended) {
     assert!(ended.code != 130 || ended.stderr.contains("free some space"), "{ended}");
     for delegation in home.list() {
         let id = delegation["delegation_id"].as_str().expect("an id").to_owned();
-        let stored = home.legwork(&["results", &id, "--json"]).run();
+        let stored = home.legwork(&["results", &id, "--wait", "--json"]).run();
         assert_eq!(stored.json()["complete"], json!(true), "{ended}\nlater {stored}");
         assert_eq!(stored.results().len(), 2);
         if ended.code == 0 {
@@ -255,7 +255,7 @@ fn k35_sigterm_on_a_full_disk_ends_in_time() {
     assert!(ended.json()["results"].is_array(), "one document all the same: {ended}");
     assert!(ended.took < Duration::from_millis(1500 + 1000), "{ended}");
     home.assert_nothing_runs();
-    let stored = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
+    let stored = home.legwork(&["results", &home.only_delegation(), "--wait", "--json"]).run();
     assert_eq!(stored.json()["complete"], json!(true), "{stored}");
 }
 

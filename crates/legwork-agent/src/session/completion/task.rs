@@ -7,6 +7,7 @@ use crate::shares::fair;
 use legwork_core::completion::{Entry, Flaw};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Outcome, WireStatus};
+use legwork_core::report::TraceItem;
 use std::time::Duration;
 
 /// Quoted bytes of a goal, of a context, of an error, and of what came too late.
@@ -16,6 +17,8 @@ const ERROR_BYTES_MAX: usize = 1024;
 const MISSED_BYTES_MAX: usize = 480;
 /// Quoted bytes of the end of a transcript.
 const TAIL_BYTES_MAX: usize = 4096;
+/// Quoted bytes of the list of calls that were cut off.
+const DOUBTS_BYTES_MAX: usize = 480;
 /// What the note of a cut takes at most, apart from the folder of a file.
 const NOTE_BYTES_MAX: usize = 256;
 
@@ -161,6 +164,15 @@ impl Task<'_> {
         text
     }
 
+    /// The calls whose effect is not known, one a line.
+    fn doubts(&self) -> String {
+        let line = |item: &TraceItem| match item.input_summary.targets.as_slice() {
+            [] => item.tool.clone(),
+            targets => format!("{}: {}", item.tool, targets.join(", ")),
+        };
+        self.entry.in_doubt.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
     fn sections(&self) -> Vec<Section> {
         let entry = &self.entry;
         let answer = entry.summary.as_deref().filter(|text| !text.trim().is_empty());
@@ -180,6 +192,8 @@ impl Task<'_> {
         let errors = entry.schema_errors.as_ref().map(|errors| errors.join("\n"));
         let error_label = if answer.is_some() { "Error:" } else { "It gave no answer. Error:" };
         let missed = (!self.missed.is_empty()).then_some(self.missed.as_str());
+        let doubts = self.doubts();
+        let doubts = (!doubts.is_empty()).then_some(doubts.as_str());
         let texts = [
             ("Goal:", Some(self.goal), GOAL_BYTES_MAX),
             ("Context:", self.context, CONTEXT_BYTES_MAX),
@@ -191,6 +205,7 @@ impl Task<'_> {
                 self.remains.and_then(|remains| remains.tail.as_deref()),
                 TAIL_BYTES_MAX,
             ),
+            ("Calls that were cut off, whose effect is not known:", doubts, DOUBTS_BYTES_MAX),
             ("Said to it too late, so it has not read this:", missed, MISSED_BYTES_MAX),
         ];
         let sections = texts.into_iter().filter_map(|(label, text, bytes_max)| {

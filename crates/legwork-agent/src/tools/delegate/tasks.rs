@@ -5,9 +5,10 @@
 
 mod demands;
 mod gate;
+mod on_crash;
 
 use crate::turn::kind;
-use legwork_core::batch::Task;
+use legwork_core::batch::{OnCrash, Task};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use thiserror::Error;
@@ -19,6 +20,8 @@ pub struct TaskRules {
     pub author: TaskAuthor,
     /// Bytes of one goal, and of one context (`delegation.goal_max_bytes`).
     pub goal_bytes_max: usize,
+    /// What becomes of a task that does not say it when its process dies (`delegation.on_crash`).
+    pub on_crash: OnCrash,
 }
 
 /// Who wrote the tasks.
@@ -51,7 +54,7 @@ impl std::fmt::Display for TaskError {
 /// The key by which models ask for what the session decides (TOOL-9).
 pub(super) const BACKGROUND: &str = "background";
 /// Keys of a task.
-const TASK_KEYS: [&str; 4] = ["goal", "context", demands::OUTPUT_SCHEMA, GROUP];
+const TASK_KEYS: [&str; 5] = ["goal", "context", demands::OUTPUT_SCHEMA, GROUP, on_crash::ON_CRASH];
 /// The key that says with which other tasks one comes back.
 pub(super) const GROUP: &str = "group";
 /// Bytes of a group's name.
@@ -75,6 +78,7 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
     let context = text(fields, "context", rules).map_err(whole)?;
     let goal = text(fields, "goal", rules).map_err(whole)?;
     let group = group(fields).map_err(whole)?;
+    let rules = &TaskRules { on_crash: on_crash::parse(fields, rules.on_crash).map_err(whole)?, ..*rules };
     let listed = listed(fields.get("tasks"))?;
     let mut tasks = match (&listed, goal) {
         (Some(_), Some(_)) => {
@@ -83,7 +87,9 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
             ));
         }
         (Some(listed), None) => several(listed, context.as_deref(), rules)?,
-        (None, Some(goal)) => vec![Task { goal, context, group, ..Task::default() }],
+        (None, Some(goal)) => {
+            vec![Task { goal, context, group, on_crash: rules.on_crash, ..Task::default() }]
+        }
         (None, None) => {
             return Err(whole(
                 "there is no task: send `tasks`, a list of objects with a `goal` each, such as {\"tasks\": [{\"goal\": \"…\", \"context\": \"…\"}]}",
@@ -176,8 +182,9 @@ fn one(item: &Value, rules: &TaskRules) -> Result<Task, String> {
     check_keys(fields, &TASK_KEYS, rules)?;
     let goal = text(fields, "goal", rules)?;
     let goal = goal.ok_or("`goal` is missing or blank; say in it what the subagent is to do")?;
+    let on_crash = on_crash::parse(fields, rules.on_crash)?;
     let (context, group) = (text(fields, "context", rules)?, group(fields)?);
-    Ok(Task { goal, context, group, ..Task::default() })
+    Ok(Task { goal, context, group, on_crash, ..Task::default() })
 }
 
 /// The group of a task, any value by its text form; none when that says nothing (TASK-11).

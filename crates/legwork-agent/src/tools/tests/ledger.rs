@@ -149,6 +149,7 @@ impl Facts for Ledger {
         &self,
         _: &OwnerId,
         _: &OwnerId,
+        _: Vec<DelegationId>,
         _: Timestamp,
     ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
         closed()

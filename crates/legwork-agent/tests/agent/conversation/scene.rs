@@ -25,7 +25,7 @@ use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::report::{Cost, Usage};
 use legwork_core::step::{Fence, Finish, Reply};
 use legwork_core::time::Timestamp;
-use legwork_engine::recovery::{Rescuer, settle_dead};
+use legwork_engine::recovery::Orphans;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::memory::MemoryStore;
 use serde_json::json;
@@ -77,9 +77,6 @@ impl Machine {
         let owner = OwnerRecord { id: OwnerId::from_bits(u64::from(pid)), process: process(pid) };
         self.store.enter(owner.clone(), Timestamp(0)).await.expect("it enters");
         let clock = Clock::start();
-        let rescuer =
-            Rescuer { store: self.store.as_ref(), clock, owner: &owner, processes: self.processes.as_ref() };
-        settle_dead(rescuer).await.expect("it settles what is left");
         let door = Arc::new(DelegateTool::new(OPTIONS));
         let bits = Arc::clone(&self.bits);
         let wiring = Wiring {
@@ -93,6 +90,7 @@ impl Machine {
         };
         let engine = Engine::start(options(), wiring).await.expect("it starts");
         door.connect(Arc::new(engine.handle()));
+        engine.handle().recover(&Orphans::All).await.expect("it goes on with what is left");
         Running {
             store: Arc::clone(&self.store),
             processes: Arc::clone(&self.processes),
@@ -334,6 +332,15 @@ struct NoTranscripts;
 impl Transcripts for NoTranscripts {
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         Ok(vec![String::new(); headings.len()])
+    }
+
+    fn reopen(
+        &self,
+        _: &[Heading],
+        _: &[(usize, Outcome, Timestamp)],
+        _: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        Ok(())
     }
 
     fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}

@@ -14,7 +14,8 @@ pub async fn inv_30_a_late_owner_is_fenced_everywhere(place: &dyn Place) {
     let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
     owned.record(vec![owned.started(0)]).await.expect("the child starts");
     store.enter(sample::owner(2), Timestamp(2)).await.expect("a second process enters");
-    let taken = store.take_over(&owned.owner, &sample::owner_id(2), Timestamp(3)).await;
+    let id = owned.accepted.delegation.clone();
+    let taken = store.take_over(&owned.owner, &sample::owner_id(2), vec![id], Timestamp(3)).await;
     assert_eq!(taken, Ok(vec![(owned.accepted.delegation.clone(), Epoch(2))]));
 
     let late = owned.record(vec![owned.returned(0, "too late")]).await;
@@ -50,24 +51,28 @@ fn first_step(owned: &Owned) -> WriteSteps {
     }
 }
 
-/// What has settled stays with its owner, and a stranger's work is left alone.
-pub async fn taking_over_moves_open_delegations_only(place: &dyn Place) {
+/// What has settled stays with its owner; what is not named and what is somebody else's is left alone.
+pub async fn taking_over_moves_named_open_delegations_only(place: &dyn Place) {
     let store = place.open();
     let mut settled = Owned::accept(&store, 1, &[&[0]]).await;
     settled.finish().await;
     let open = Owned::accept(&store, 2, &[&[0]]).await;
     let other = Owned::accept(&store, 3, &[&[0]]).await;
+    let unnamed = Owned::accept(&store, 4, &[&[0]]).await;
     let (first, second) = (sample::owner_id(1), sample::owner_id(2));
+    let named: Vec<_> =
+        [&settled, &open, &other].map(|owned| owned.accepted.delegation.clone()).into_iter().collect();
 
-    let unknown = store.take_over(&first, &second, Timestamp(9)).await;
+    let unknown = store.take_over(&first, &second, named.clone(), Timestamp(9)).await;
     assert!(matches!(unknown, Err(StoreError::Fenced(_))), "{unknown:?}");
     store.enter(sample::owner(2), Timestamp(9)).await.expect("a second process enters");
-    let taken = store.take_over(&first, &second, Timestamp(9)).await;
+    let taken = store.take_over(&first, &second, named.clone(), Timestamp(9)).await;
     let ids = [&open, &other].map(|owned| (owned.accepted.delegation.clone(), Epoch(2)));
     assert_eq!(taken, Ok(ids.to_vec()));
-    assert_eq!(store.take_over(&first, &second, Timestamp(9)).await, Ok(vec![]));
+    assert_eq!(store.take_over(&first, &second, named, Timestamp(9)).await, Ok(vec![]));
 
     assert_eq!(settled.stored().await.owner.id, first);
+    assert_eq!(unnamed.stored().await.owner.id, first);
     assert_eq!(open.stored().await.owner, sample::owner(2));
 }
 

@@ -154,7 +154,10 @@ async fn pulses(pair: &mut Pair) {
 async fn take_over(pair: &mut Pair) {
     let (from, to) = (sample::owner_id(pair.dice.upto(OWNERS)), sample::owner_id(pair.dice.upto(OWNERS)));
     let at = pair.at();
-    pair.both(&(&from, &to), |store| store.take_over(&from, &to, at)).await;
+    let open = pair.reference.delegations(Filter::Open).await.expect("the reference reads");
+    let mut named: Vec<DelegationId> = open.into_iter().map(|record| record.accepted.delegation).collect();
+    named.retain(|_| pair.dice.chance(70));
+    pair.both(&(&from, &to, &named), |store| store.take_over(&from, &to, named.clone(), at)).await;
 }
 
 async fn prune(pair: &mut Pair) {

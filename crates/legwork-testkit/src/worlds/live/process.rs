@@ -9,7 +9,7 @@ use legwork_core::ports::{Conversations, Heading, Held, Liveness, Processes, Tra
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
 use legwork_core::time::Timestamp;
-use legwork_engine::recovery::{Rescuer, settle_dead};
+use legwork_engine::recovery::Orphans;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +39,7 @@ impl Process {
             owner: owner.clone(),
         };
         let engine = Engine::start(options(weather), wiring).await.expect("the weather is good at a start");
-        let store = weather.store.as_ref();
-        let rescuer = Rescuer { store, clock, owner: &owner, processes: &Successor(n) };
-        settle_dead(rescuer).await.expect("the weather is good at a start");
+        engine.handle().recover(&Orphans::All).await.expect("the weather is good at a start");
         let mut process = Process { owner, handle: engine.handle(), engine, sessions: JoinSet::new() };
         for id in sessions {
             let held = weather.memory.hold_session(id, &process.owner.id, Some(&before)).await;
@@ -95,6 +93,15 @@ struct Unwritten;
 impl Transcripts for Unwritten {
     fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         Ok(Vec::new())
+    }
+
+    fn reopen(
+        &self,
+        _: &[Heading],
+        _: &[(usize, Outcome, Timestamp)],
+        _: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        Ok(())
     }
 
     fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}

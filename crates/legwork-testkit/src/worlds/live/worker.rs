@@ -1,6 +1,7 @@
 //! The workers of a live world: they work for a while, read what is said to them, and store that they did.
 
 use super::weather::Weather;
+use legwork_core::batch::Setting;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::Ending;
 use legwork_core::ports::{Assignment, Line, Pending, Steer, Steps, StoreError, Worker, WriteSteps};
@@ -17,7 +18,7 @@ impl Worker for Workers {
         let rounds = weather.chance(|chance| chance.between(0, 6));
         Box::pin(async move {
             let work = async {
-                let mut step = 0;
+                let mut step = next_step(&weather, &assignment).await;
                 for _ in 0..rounds {
                     weather.dawdle(500).await;
                     let steers = line.steered();
@@ -33,6 +34,20 @@ impl Worker for Workers {
                 () = work => Report { answer: Some("done".to_owned()), ..Report::bare(Ending::Answered) },
             }
         })
+    }
+
+    fn lacks(&self, _: &Setting) -> Option<String> {
+        None
+    }
+}
+
+/// Where an earlier attempt ended.
+async fn next_step(weather: &Weather, assignment: &Assignment) -> u32 {
+    loop {
+        match weather.store.steps(&Actor::Child(assignment.child.clone())).await {
+            Ok(steps) => return u32::try_from(steps.len()).unwrap_or(u32::MAX),
+            Err(_) => weather.dawdle(100).await,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::DeleteArgs;
 use super::digest::{self, Digest};
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
+use crate::orphans::HOW_TO_GO_ON;
 use crate::{lookup, owner, retention, session_choice, state, stdout, wording};
 
 /// How many ids an error lists.
@@ -58,7 +59,9 @@ async fn refuse_if_at_work(store: &SqliteStore, id: &SessionId) -> Result<(), Cl
     }
     let ids = listed(open.iter().map(|record| record.accepted.delegation.as_str()));
     let hint = if open.iter().all(|record| owner::is_dead(&record.owner)) {
-        "the process that ran it has died; `legwork results ID` finds out what is left".to_owned()
+        format!(
+            "the process that ran it has died; `legwork stop --session {id}` ends the work, and {HOW_TO_GO_ON}"
+        )
     } else {
         format!("`legwork stop --session {id}` ends the work first")
     };

@@ -1,0 +1,147 @@
+//! Concludes orphaned work without running anything: by a stop that somebody asks for, or as it stands where it is not to
+//! be gone on with. Children that have ended keep their real results.
+
+use super::{Orphans, Recovered, RecoveryError, Rescuer};
+use crate::salvage::salvage;
+use legwork_core::batch::OnCrash;
+use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
+use legwork_core::fact::{Append, Fact};
+use legwork_core::ids::ChildId;
+use legwork_core::outcome::{Ending, Force, StopReason};
+use legwork_core::ports::{AppendError, StoreError};
+use legwork_core::record::{ChildRecord, DelegationRecord};
+use std::collections::HashSet;
+
+/// How orphaned work is concluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// As it stands, unless a child of it may go on: then all of it is left alone.
+    Reported,
+    /// As stopped, whatever else was to become of it.
+    Stopped(StopReason),
+}
+
+/// Settles the work of owners that are proved dead (invariant 30), and what this process took over before and could not
+/// settle then.
+///
+/// It must not be called beside a running engine of the same owner.
+///
+/// # Errors
+/// [`RecoveryError`]; running it again goes on where it ended.
+pub async fn settle(
+    rescuer: Rescuer<'_>,
+    orphans: &Orphans,
+    conclusion: Conclusion,
+) -> Result<Recovered, RecoveryError> {
+    let mut recovered = Recovered::default();
+    for tree in rescuer.orphaned(orphans, &mut recovered).await? {
+        if conclusion == Conclusion::Reported && tree.records().iter().any(may_go_on) {
+            continue;
+        }
+        for record in rescuer.take(&tree).await? {
+            settle_one(rescuer, &record, conclusion, &mut recovered).await?;
+        }
+    }
+    Ok(recovered)
+}
+
+/// Whether some child of it is to go on after a crash.
+pub fn may_go_on(record: &DelegationRecord) -> bool {
+    record.children.iter().enumerate().any(|(index, child)| match child.state {
+        ChildState::Settled(_) | ChildState::Stopping { .. } => false,
+        ChildState::Queued { .. }
+        | ChildState::Running { .. }
+        | ChildState::Parked { .. }
+        | ChildState::Waiting { .. } => record.accepted.on_crash(index) == OnCrash::Resume,
+    })
+}
+
+async fn settle_one(
+    rescuer: Rescuer<'_>,
+    record: &DelegationRecord,
+    conclusion: Conclusion,
+    recovered: &mut Recovered,
+) -> Result<(), RecoveryError> {
+    let delegation = record.accepted.delegation.clone();
+    match append(rescuer, record, conclusion).await? {
+        Ok(()) => {
+            record.children.iter().for_each(|child| recovered.count_settled(child.state));
+            recovered.taken.push(delegation);
+        }
+        Err(refusal) => {
+            tracing::error!(%delegation, %refusal, "the work of a dead process could not be settled");
+            recovered.refused.push((delegation, refusal));
+        }
+    }
+    Ok(())
+}
+
+impl Recovered {
+    /// Counts a child that is settled, by the state in which its process left it.
+    pub(super) fn count_settled(&mut self, before: ChildState) {
+        match before {
+            ChildState::Queued { .. } => self.unstarted += 1,
+            ChildState::Running { .. } | ChildState::Parked { .. } | ChildState::Waiting { .. } => {
+                self.lost += 1;
+            }
+            ChildState::Stopping { .. } => self.stopping += 1,
+            ChildState::Settled(_) => {}
+        }
+    }
+}
+
+async fn append(
+    rescuer: Rescuer<'_>,
+    record: &DelegationRecord,
+    conclusion: Conclusion,
+) -> Result<Result<(), AppendError>, StoreError> {
+    let mut facts = Vec::new();
+    let mut open: HashSet<&ChildId> =
+        record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
+    for child in record.children.iter().filter(|child| child.outcome().is_none()) {
+        facts.extend(ends(rescuer, child, conclusion).await);
+        open.remove(&child.id);
+        facts.extend(unit_settled_by(record, &child.id, &open));
+    }
+    let append = Append {
+        delegation: record.accepted.delegation.clone(),
+        expected_seq: record.seq,
+        owner: rescuer.owner.id.clone(),
+        epoch: record.epoch,
+        at: rescuer.clock.now().wall,
+        facts,
+    };
+    let answers = rescuer.store.append(vec![append]).await?;
+    Ok(answers.into_iter().collect())
+}
+
+/// The moves that end a child.
+async fn ends(rescuer: Rescuer<'_>, child: &ChildRecord, conclusion: Conclusion) -> Vec<Fact> {
+    let moved = |event, report| Fact::Moved { child: child.id.clone(), event, report };
+    let begun = child.state.has_runner();
+    let mut facts = Vec::new();
+    if let Conclusion::Stopped(reason) = conclusion {
+        facts.push(moved(ChildEvent::StopAsked { reason, force: Force::Abort }, None));
+        if !begun {
+            return facts;
+        }
+    }
+    let report = if begun { Some(Box::new(left_by(rescuer, child).await)) } else { None };
+    facts.push(moved(ChildEvent::OwnerLost(AfterLoss::GiveUp), report));
+    facts
+}
+
+/// What is known of a run whose process died.
+pub(super) async fn left_by(rescuer: Rescuer<'_>, child: &ChildRecord) -> legwork_core::report::Report {
+    let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
+    salvage(rescuer.store, &child.id, Ending::Interrupted, &pulse).await
+}
+
+/// The unit that settles with `child`, when `open` holds no child of it any more.
+fn unit_settled_by(record: &DelegationRecord, child: &ChildId, open: &HashSet<&ChildId>) -> Option<Fact> {
+    let children = &record.accepted.children;
+    let mut units = record.accepted.units.iter();
+    let unit = units.find(|unit| unit.task_indexes.iter().any(|&task| children[task] == *child))?;
+    let settled = !unit.task_indexes.iter().any(|&task| open.contains(&children[task]));
+    settled.then(|| Fact::UnitSettled { unit: unit.id.clone() })
+}

@@ -1,0 +1,65 @@
+//! Open delegations in trees: each with the child that made it, and with what its own children made.
+
+use super::{Orphans, RecoveryError};
+use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ports::{Filter, Store};
+use legwork_core::record::{DelegationRecord, OwnerRecord};
+use std::collections::{BTreeMap, HashMap};
+
+/// Open delegations that hang together, parents first.
+pub(super) struct Tree {
+    records: Vec<DelegationRecord>,
+}
+
+/// The trees of the open delegations that are looked at.
+pub(super) async fn of(store: &dyn Store, orphans: &Orphans) -> Result<Vec<Tree>, RecoveryError> {
+    match orphans {
+        Orphans::All => Ok(grown(store.delegations(Filter::Open).await?)),
+        Orphans::OfSession(session) => Ok(grown(store.delegations(Filter::OpenOf(session.clone())).await?)),
+        Orphans::Of(id) => {
+            let Some(record) = store.delegation(id).await? else { return Ok(Vec::new()) };
+            let session = record.accepted.lineage.session;
+            let all = grown(store.delegations(Filter::OpenOf(session)).await?);
+            Ok(all.into_iter().filter(|tree| tree.ids().any(|member| member == id)).collect())
+        }
+    }
+}
+
+/// Sorts delegations, which come newest first, into trees. A child exists before what it delegates.
+fn grown(newest_first: Vec<DelegationRecord>) -> Vec<Tree> {
+    let mut root_of: HashMap<ChildId, usize> = HashMap::new();
+    let mut trees: BTreeMap<usize, Tree> = BTreeMap::new();
+    for (place, record) in newest_first.into_iter().rev().enumerate() {
+        let parent = record.accepted.lineage.parent.as_ref();
+        let root = parent.and_then(|parent| root_of.get(parent)).copied().unwrap_or(place);
+        root_of.extend(record.accepted.children.iter().map(|child| (child.clone(), root)));
+        trees.entry(root).or_insert_with(|| Tree { records: Vec::new() }).records.push(record);
+    }
+    trees.into_values().collect()
+}
+
+impl Tree {
+    pub(super) fn records(&self) -> &[DelegationRecord] {
+        &self.records
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &DelegationId> {
+        self.records.iter().map(|record| &record.accepted.delegation)
+    }
+
+    /// Each of its owners once.
+    pub(super) fn owners(&self) -> Vec<&OwnerRecord> {
+        let mut owners: Vec<&OwnerRecord> = Vec::new();
+        for record in &self.records {
+            if !owners.iter().any(|known| known.id == record.owner.id) {
+                owners.push(&record.owner);
+            }
+        }
+        owners
+    }
+
+    pub(super) fn of_owner(&self, owner: &OwnerRecord) -> Vec<DelegationId> {
+        let theirs = self.records.iter().filter(|record| record.owner.id == owner.id);
+        theirs.map(|record| record.accepted.delegation.clone()).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! A second process goes on with what a dead one left: whose work, with which attempt, and what is said to it.
+
+use crate::scene::{DEAD, Scene, batch, options, owner, pushed, reported, stopped};
+use crate::troupe::LACKING;
+use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::child::ChildState;
+use legwork_core::ids::{Epoch, RequestId, SessionId};
+use legwork_core::outcome::{Force, Outcome, StopReason};
+use legwork_core::ports::{Delegator, Facts};
+use legwork_core::steering::{Request, Scope, Wish};
+use legwork_core::time::Timestamp;
+use legwork_engine::recovery::{Orphans, Recovered};
+use legwork_testkit::memory::MemoryStore;
+use std::time::Duration;
+
+/// A process accepts the call, is left when `here` are at work, and is dead then.
+async fn left(memory: &MemoryStore, call: NewBatch, here: &[&str]) -> Ticket {
+    left_by(memory, DEAD, (call, here)).await
+}
+
+async fn left_by(memory: &MemoryStore, process: u32, (call, here): (NewBatch, &[&str])) -> Ticket {
+    let scene = Scene::over(memory.clone(), process, options(3)).await;
+    let ticket = scene.handle.dispatch(call).await.expect("it is accepted");
+    scene.troupe.until(|counts| counts.here == here).await;
+    // Starts are durable before they are performed; one more round stores the pulses.
+    scene.pass(Duration::from_secs(2)).await;
+    ticket
+}
+
+async fn recover(scene: &Scene, orphans: &Orphans) -> Recovered {
+    scene.handle.recover(orphans).await.expect("the store works")
+}
+
+async fn stored_stop(memory: &MemoryStore, n: u64, scope: Scope) {
+    let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
+    let request = Request { id: RequestId::from_bits(n), at: Timestamp(0), scope, wish };
+    memory.ask(request).await.expect("it is stored");
+}
+
+/// Proves RECOV-2, RECOV-9.
+#[tokio::test(start_paused = true)]
+async fn recov_02_children_of_a_dead_process_go_on_with_another_attempt() {
+    let memory = MemoryStore::new();
+    let goals = ["answer", "until told", "until told too", "deaf", "answer late"];
+    let ticket = left(&memory, batch(&goals), &["until told", "until told too", "deaf"]).await;
+    let before = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    let recovered = recover(&scene, &Orphans::All).await;
+    assert_eq!(recovered.taken, std::slice::from_ref(&ticket.delegation));
+    assert_eq!((recovered.resumed, recovered.lost, recovered.unstarted), (4, 0, 0));
+    scene.troupe.until(|counts| counts.here == ["until told", "until told too"]).await;
+    let again = scene.troupe.assignments();
+    let attempts: Vec<u32> = again.iter().map(|assignment| assignment.attempt).collect();
+    assert_eq!(attempts, [2, 2], "two slots, and the same children as before");
+    assert!(again.iter().all(|assignment| assignment.fence.epoch == Epoch(2)));
+    assert_eq!(again[0].child, ticket.children[1]);
+    scene.handle.stop(Scope::Child(ticket.children[3].clone()), StopReason::Cancelled, Force::Ask).await;
+    scene.troupe.say("told");
+    let record = scene.joined(&ticket).await;
+    let outcomes: Vec<_> = record.children.iter().map(|child| child.outcome()).collect();
+    let done = Some(Outcome::Succeeded);
+    assert_eq!(outcomes, [done, done, done, stopped(StopReason::Cancelled), done]);
+    assert_eq!(record.children[0], before.children[0], "what had ended is untouched");
+    assert_eq!(record.children[1].started_at, before.children[1].started_at, "it began when it first began");
+}
+
+#[tokio::test(start_paused = true)]
+async fn recov_05_only_what_is_opened_or_named_is_taken_over() {
+    let memory = MemoryStore::new();
+    let first = left(&memory, batch(&["until told"]), &["until told"]).await;
+    let second = left_by(&memory, DEAD + 1, (pushed(8, &["until told"]), &["until told"])).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    assert_eq!(recover(&scene, &Orphans::OfSession(SessionId::from_bits(9))).await, Recovered::default());
+    let of_eight = recover(&scene, &Orphans::OfSession(SessionId::from_bits(8))).await;
+    assert_eq!(of_eight.taken, [second.delegation]);
+    let again = recover(&scene, &Orphans::OfSession(SessionId::from_bits(8))).await;
+    assert_eq!(again, Recovered::default(), "it is at work here");
+    assert_eq!(scene.stored(&first.delegation).await.owner, owner(DEAD));
+    assert_eq!(recover(&scene, &Orphans::Of(first.delegation.clone())).await.taken, [first.delegation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k34_of_two_that_go_on_at_once_one_has_the_work() {
+    let memory = MemoryStore::new();
+    let ticket = left(&memory, batch(&["until told", "until told"]), &["until told", "until told"]).await;
+    let here = Scene::over(memory.clone(), 2, options(2)).await;
+    let there = Scene::over(memory.clone(), 3, options(2)).await;
+    let (one, other) = tokio::join!(recover(&here, &Orphans::All), recover(&there, &Orphans::All));
+    assert_eq!(one.taken.len() + other.taken.len(), 1, "{one:?} {other:?}");
+    let winner = if one.taken.is_empty() { &there } else { &here };
+    winner.troupe.until(|counts| counts.here.len() == 2).await;
+    assert_eq!(here.troupe.counts().came + there.troupe.counts().came, 2);
+    winner.troupe.say("told");
+    // Both may wait for it: whoever does not run it looks into the store.
+    let (mine, theirs) =
+        tokio::join!(here.handle.join(&ticket.delegation), there.handle.join(&ticket.delegation));
+    let claims = mine.expect("it settles").claims.len() + theirs.expect("it settles").claims.len();
+    assert_eq!(claims, 1, "one of them has the results");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k16_a_tree_goes_on_in_one_slot_and_each_parent_finds_its_children() {
+    let memory = MemoryStore::new();
+    let goals = ["tree 1 1 told"];
+    let ticket = left(&memory, batch(&goals), &["tree 1 1 told", "tree 1 0 told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(1)).await;
+    let recovered = recover(&scene, &Orphans::OfSession(SessionId::from_bits(7))).await;
+    assert_eq!((recovered.taken.len(), recovered.resumed), (2, 2));
+    scene.troupe.say("told");
+    let record = scene.joined(&ticket).await;
+    let answer = record.children[0].report.as_ref().and_then(|report| report.answer.clone());
+    assert_eq!(answer.as_deref(), Some("2"));
+    assert_eq!(scene.troupe.counts().peak, 1);
+    let all = memory.delegations(legwork_core::ports::Filter::Recent(9)).await.expect("it reads");
+    assert_eq!(all.len(), 2, "nothing was delegated twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k38_what_was_said_and_asked_while_nobody_was_there_is_heard_once() {
+    let memory = MemoryStore::new();
+    let goals = ["until told", "until told too"];
+    let ticket = left(&memory, batch(&goals), &goals).await;
+    let scope = Scope::Child(ticket.children[0].clone());
+    let wish = Wish::Steer { text: "to the left".to_owned() };
+    let said = Request { id: RequestId::from_bits(1), at: Timestamp(0), scope, wish };
+    memory.ask(said).await.expect("it is stored");
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    // It comes after this process has begun to read the news, and before it has the work.
+    stored_stop(&memory, 2, Scope::Child(ticket.children[1].clone())).await;
+    scene.pass(Duration::from_secs(1)).await;
+    recover(&scene, &Orphans::All).await;
+    scene.troupe.until_here("until told").await;
+    let line = scene.troupe.line("until told");
+    let heard: Vec<String> = line.steered().into_iter().map(|steer| steer.text).collect();
+    assert_eq!(heard, ["to the left"], "it is there when the child begins");
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(line.steered(), [], "and it is said once");
+    assert_eq!(scene.outcome(&ticket, &ticket.children[1]).await, Outcome::Stopped(StopReason::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_process_lacks_is_left_to_another_one() {
+    let memory = MemoryStore::new();
+    let mut call = batch(&["until told"]);
+    call.setting.route.model = LACKING.to_owned();
+    let ticket = left(&memory, call, &["until told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    let recovered = recover(&scene, &Orphans::All).await;
+    assert_eq!(recovered.lacking, [(ticket.delegation.clone(), "the key of the model".to_owned())]);
+    assert_eq!(recovered.taken, []);
+    let record = scene.stored(&ticket.delegation).await;
+    assert_eq!((record.owner, record.epoch), (owner(DEAD), Epoch(1)), "nothing was touched");
+    let joined = scene.handle.join(&ticket.delegation).await;
+    assert!(joined.is_err_and(|error| error.to_string().contains("has died")), "nobody waits for ever");
+}
+
+/// Proves RECOV-3.
+#[tokio::test(start_paused = true)]
+async fn recov_03_what_is_to_be_reported_settles_beside_what_goes_on() {
+    let memory = MemoryStore::new();
+    let mut call = reported(&["answer", "until told", "until told too"]);
+    call.tasks[2].on_crash = legwork_core::batch::OnCrash::Resume;
+    let ticket = left(&memory, call, &["until told", "until told too"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    let recovered = recover(&scene, &Orphans::All).await;
+    assert_eq!((recovered.resumed, recovered.lost), (1, 1));
+    scene.troupe.say("told");
+    let record = scene.joined(&ticket).await;
+    let outcomes: Vec<_> = record.children.iter().map(|child| child.outcome()).collect();
+    assert_eq!(outcomes, [Some(Outcome::Succeeded), Some(Outcome::Lost), Some(Outcome::Succeeded)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k12_what_a_child_delegated_that_is_gone_is_stopped_and_not_gone_on_with() {
+    let memory = MemoryStore::new();
+    let mut call = reported(&["tree 1 1 told"]);
+    call.tasks[0].goal = "tree 1 1 told".to_owned();
+    left(&memory, call, &["tree 1 1 told", "tree 1 0 told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    recover(&scene, &Orphans::All).await;
+    scene.pass(Duration::from_secs(1)).await;
+    let all = memory.delegations(legwork_core::ports::Filter::Recent(9)).await.expect("it reads");
+    let states: Vec<ChildState> = all.iter().map(|record| record.children[0].state).collect();
+    assert_eq!(
+        states,
+        [
+            ChildState::Settled(Outcome::Stopped(StopReason::ParentStopped)),
+            ChildState::Settled(Outcome::Lost)
+        ]
+    );
+    assert_eq!(scene.troupe.counts().came, 0, "nobody began");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k34_a_late_owner_whose_work_goes_on_elsewhere_is_fenced_and_drops_its_runs() {
+    let memory = MemoryStore::new();
+    let late = Scene::over(memory.clone(), DEAD, options(2)).await;
+    let ticket = late.dispatch(&["until told"]).await;
+    late.troupe.until_here("until told").await;
+    let heir = Scene::over(memory.clone(), 2, options(2)).await;
+    recover(&heir, &Orphans::All).await;
+    heir.troupe.until_here("until told").await;
+    late.troupe.say("told");
+    late.troupe.until(|counts| counts.here.is_empty()).await;
+    assert_eq!(
+        heir.stored(&ticket.delegation).await.children[0].outcome(),
+        None,
+        "the late answer is refused"
+    );
+    assert_eq!(late.handle.view(None).await, []);
+    heir.troupe.say("told");
+    assert_eq!(heir.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
+}

@@ -1,0 +1,79 @@
+//! The wait for results: while a living process is at work nothing but the store is looked at; the work of one that has died
+//! is taken over and gone on with here.
+
+use std::time::Duration;
+
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::Facts;
+use legwork_engine::recovery::Orphans;
+use legwork_sqlite::SqliteStore;
+
+use crate::failure::{CliError, Exit};
+use crate::invocation::Invocation;
+use crate::owner::Owner;
+use crate::signals::Signals;
+use crate::wire::Workplace;
+use crate::{lookup, orphans, stderr};
+
+/// Between two looks at the store.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How the wait ended.
+pub(super) enum Waited {
+    /// Everything has settled; who went on with it, if this process did.
+    Settled(Option<Owner>),
+    /// Somebody did not want to wait any longer.
+    Left(Exit),
+}
+
+/// Waits until the delegation has settled. A signal ends the wait; what this process had taken over is released then, and
+/// goes on with whoever asks next.
+///
+/// # Errors
+/// When the work cannot be gone on with here, or the store fails.
+pub(super) async fn until_settled(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    id: &DelegationId,
+) -> Result<Waited, CliError> {
+    let mut signals = Signals::listen()?;
+    let mut workplace: Option<Workplace> = None;
+    let waited = wait(invocation, (store, id), (&mut signals, &mut workplace)).await;
+    let Some(mut workplace) = workplace else {
+        return Ok(waited?.map_or(Waited::Settled(None), Waited::Left));
+    };
+    workplace.close().await;
+    Ok(waited?.map_or_else(|| Waited::Settled(Some(workplace.into_owner())), Waited::Left))
+}
+
+async fn wait(
+    invocation: &Invocation,
+    (store, id): (&SqliteStore, &DelegationId),
+    (signals, workplace): (&mut Signals, &mut Option<Workplace>),
+) -> Result<Option<Exit>, CliError> {
+    let quiet = invocation.common.quiet;
+    let mut told = false;
+    loop {
+        let record = store.delegation(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
+        if record.is_settled() {
+            return Ok(None);
+        }
+        if orphans::is_orphaned(&record) {
+            let place = match workplace {
+                Some(place) => place,
+                None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),
+            };
+            let recovered = orphans::take_up(place, &Orphans::Of(id.clone()), quiet).await?;
+            if let Some(error) = orphans::cannot_go_on(&recovered) {
+                return Err(error);
+            }
+        } else if !quiet && !std::mem::replace(&mut told, true) && workplace.is_none() {
+            stderr::tell(&format!("note: waits for process {}, which runs {id}", record.owner.process.pid));
+        }
+        tokio::select! {
+            asked = signals.next() => return Ok(Some(asked.exit())),
+            // Deadline: the ends are rows of the store, so this process looks again.
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+}

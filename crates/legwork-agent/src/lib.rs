@@ -19,3 +19,5 @@ pub mod transcripts;
 pub mod turn;
 pub mod worker;
 mod worktree;
+
+pub use redact::redact;

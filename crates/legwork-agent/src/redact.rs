@@ -64,7 +64,7 @@ const HARMLESS: &[&str] = &["null", "none", "true", "false", "undefined"];
 const NAME_BYTES_MAX: usize = 100;
 
 /// The text with everything that looks like a credential masked. Most texts hold none and are not copied.
-pub(crate) fn redact(text: &str) -> Cow<'_, str> {
+pub fn redact(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let (mut copied, mut at) = (0, 0);
     while let Some(word) = next_word(text, at) {

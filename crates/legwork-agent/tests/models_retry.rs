@@ -3,8 +3,8 @@
 use futures::StreamExt;
 use futures::stream;
 use legwork_agent::models::{
-    Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, RetryPolicy,
-    Retrying, ask,
+    Chain, Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream,
+    RetryPolicy, Retrying, ask,
 };
 use legwork_core::message::{Author, Message};
 use legwork_core::report::{Cost, FailureReason, Usage};
@@ -86,7 +86,8 @@ fn retries(heard: &[Result<Heard, ModelError>]) -> Vec<&Retrying> {
         .filter(|heard| retry(heard))
         .map(|heard| match heard {
             Ok(Heard::Retrying(retrying)) => retrying,
-            Ok(Heard::Text(_) | Heard::Thinking(_) | Heard::Moved | Heard::Done(_)) | Err(_) => {
+            Ok(Heard::Text(_) | Heard::Thinking(_) | Heard::Moved | Heard::StoodIn(_) | Heard::Done(_))
+            | Err(_) => {
                 unreachable!("it was filtered")
             }
         })
@@ -204,4 +205,67 @@ async fn a_reply_is_heard_part_by_part_and_nothing_follows_it() {
     assert_eq!(stream.next().await, Some(Ok(Heard::Text("ok".into()))));
     assert!(matches!(stream.next().await, Some(Ok(Heard::Done(_)))));
     assert_eq!(stream.next().await, None);
+}
+
+fn failing(reason: FailureReason, times: usize) -> Arc<Attempts> {
+    let passes = matches!(
+        reason,
+        FailureReason::RateLimit
+            | FailureReason::Overloaded
+            | FailureReason::ServerError
+            | FailureReason::Network
+            | FailureReason::Timeout
+    );
+    Attempts::new((0..times).map(|_| vec![Err(error(reason, passes))]))
+}
+
+async fn end_of(chain: &Arc<Chain>) -> Result<Heard, ModelError> {
+    let request = ModelRequest { messages: Vec::new(), tools: Arc::from([]) };
+    let model = Arc::clone(chain) as Arc<dyn Model>;
+    let heard: Vec<_> = ask(model, request, RetryPolicy::default(), 7).collect().await;
+    heard.into_iter().next_back().expect("it ends with something")
+}
+
+#[tokio::test(start_paused = true)]
+async fn cred_14_a_chain_goes_on_where_another_model_may_help_after_all_tries_of_one() {
+    let cases = [
+        (FailureReason::Auth, 1, true),
+        (FailureReason::Billing, 1, true),
+        (FailureReason::ModelNotFound, 1, true),
+        (FailureReason::RateLimit, 6, true),
+        (FailureReason::Overloaded, 6, true),
+        (FailureReason::ServerError, 6, true),
+        (FailureReason::Network, 6, true),
+        (FailureReason::Timeout, 6, true),
+        (FailureReason::ContentPolicy, 1, false),
+        (FailureReason::ContextOverflow, 1, false),
+        (FailureReason::BadRequest, 1, false),
+    ];
+    for (reason, tries, goes_on) in cases {
+        let (first, second) = (failing(reason, tries), Attempts::new([good()]));
+        let links: [Arc<dyn Model>; 2] = [first.clone(), second.clone()];
+        let end = end_of(&Arc::new(Chain::new(Arc::from(links)))).await;
+        assert_eq!((first.count(), second.count()), (tries, usize::from(goes_on)), "{reason:?}");
+        match end {
+            Ok(Heard::Done(reply)) => {
+                assert_eq!((goes_on, reply.model.as_deref()), (true, Some("test/attempts")))
+            }
+            other => assert!(!goes_on, "{reason:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cred_14_a_stand_in_stays_for_a_while_and_then_the_first_is_asked_again() {
+    let first = Attempts::new([vec![Err(error(FailureReason::Auth, false))], good()]);
+    let second = Attempts::new([good(), good()]);
+    let links: [Arc<dyn Model>; 2] = [first.clone(), second.clone()];
+    let chain = Arc::new(Chain::new(Arc::from(links)));
+    for counts in [(1, 1), (1, 2)] {
+        assert!(matches!(end_of(&chain).await, Ok(Heard::Done(_))));
+        assert_eq!((first.count(), second.count()), counts);
+    }
+    tokio::time::advance(Duration::from_secs(300)).await;
+    assert!(matches!(end_of(&chain).await, Ok(Heard::Done(_))));
+    assert_eq!((first.count(), second.count()), (2, 2));
 }

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use legwork_agent::models::{
-    ApiKey, CallLimits, LocalServer, Model, Protocol, Proxies, RemoteModel, RemoteOptions, Script, Scripted,
-    SharedHttp, find_local_server,
+    ApiKey, CallLimits, Chain, LocalServer, Model, Protocol, Proxies, RemoteModel, RemoteOptions, Script,
+    Scripted, SharedHttp, find_local_server,
 };
+use legwork_agent::redact;
+use legwork_agent::tools::{Advertised, NamedRoutes};
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Route;
 
@@ -17,8 +19,8 @@ use crate::args::CommonArgs;
 use crate::embedded;
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
-use crate::settings::model::{Endpoint, ModelChoice, Provider, places_to_look};
-use crate::settings::{ApiMode, Settings};
+use crate::settings::model::{Endpoint, ModelChoice, ModelError, Provider, ROUTES, places_to_look};
+use crate::settings::{DelegationSettings, Settings};
 use crate::stderr;
 
 /// The models of one process.
@@ -27,9 +29,18 @@ pub struct Models {
     pub main: Route,
     /// The route of its children.
     pub children: Route,
-    /// Grows when a conversation changes its model; what was delegated before keeps its own.
-    by_route: RwLock<HashMap<String, Arc<dyn Model>>>,
+    /// Grows when a conversation changes its model and when a route is named; what was delegated before keeps its own.
+    known: RwLock<HashMap<Route, Known>>,
+    invocation: Invocation,
+    settings: Settings,
     http: SharedHttp,
+}
+
+/// A route that is worked out: what was chosen, and the models of its chain.
+#[derive(Clone)]
+struct Known {
+    choice: ModelChoice,
+    links: Arc<[Arc<dyn Model>]>,
 }
 
 impl Models {
@@ -49,13 +60,17 @@ impl Models {
             None => invocation.model(settings, embedded::AVAILABLE)?,
         };
         let children = main.for_children(settings, &invocation.environment)?;
-        let (main_route, child_route) = (route(&main), route(&children));
-        let mut by_route: HashMap<String, Arc<dyn Model>> = HashMap::new();
-        by_route.insert(key(&main_route), build(invocation, &main, &http)?);
-        if child_route != main_route {
-            by_route.insert(key(&child_route), build(invocation, &children, &http)?);
-        }
-        Ok(Models { main: main_route, children: child_route, by_route: RwLock::new(by_route), http })
+        let models = Models {
+            main: route(&main),
+            children: route(&children),
+            known: RwLock::new(HashMap::new()),
+            invocation: invocation.clone(),
+            settings: settings.clone(),
+            http,
+        };
+        models.learn(main)?;
+        models.learn(children)?;
+        Ok(models)
     }
 
     /// Builds the model `name` as if the program had been started with it, and keeps it for those that are started with its
@@ -68,23 +83,101 @@ impl Models {
         let invocation = Invocation { common, ..invocation.clone() };
         let settings = invocation.settings()?;
         let choice = invocation.model(&settings, embedded::AVAILABLE)?;
-        let (route, model) = (route(&choice), build(&invocation, &choice, &self.http)?);
-        let mut by_route = self.by_route.write().unwrap_or_else(PoisonError::into_inner);
-        by_route.insert(key(&route), Arc::clone(&model));
-        Ok((model, route))
+        let route = route(&choice);
+        Ok((self.learn(choice)?.model(), route))
+    }
+
+    /// Builds the models of a choice and keeps them.
+    fn learn(&self, choice: ModelChoice) -> Result<Known, CliError> {
+        let route = route(&choice);
+        if let Some(known) = self.known(&route) {
+            return Ok(known);
+        }
+        let chain = std::iter::once(&choice).chain(&choice.fallbacks);
+        let links =
+            chain.map(|link| build(&self.invocation, link, &self.http)).collect::<Result<Vec<_>, _>>()?;
+        let known = Known { choice, links: links.into() };
+        let mut all = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.entry(route).or_insert(known).clone())
+    }
+
+    fn known(&self, route: &Route) -> Option<Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).get(route).cloned()
+    }
+
+    /// A route that was stored by another process: found by what it was made of, or made again from the table that it
+    /// names, if that still says the same.
+    fn found_again(&self, wanted: &Route) -> Option<Known> {
+        let Some(table) = &wanted.table else {
+            // Routes that were stored before they named their table.
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            let same =
+                |route: &&Route| Route { table: None, fallbacks: Vec::new(), ..(*route).clone() } == *wanted;
+            return known.keys().find(same).and_then(|route| known.get(route)).cloned();
+        };
+        let name = table.strip_prefix(ROUTES)?;
+        [&self.main, &self.children].into_iter().find_map(|parent| {
+            let choice = self.named(name, parent).ok()?;
+            if route(&choice) == *wanted { self.learn(choice).ok() } else { None }
+        })
+    }
+
+    fn named(&self, name: &str, parent: &Route) -> Result<ModelChoice, ModelError> {
+        let parent = self.known(parent).or_else(|| self.known(&self.main)).map(|known| known.choice);
+        let parent =
+            parent.ok_or_else(|| ModelError::UnknownRoute { name: name.to_owned(), known: Vec::new() })?;
+        parent.for_route(name, &self.settings, &self.invocation.environment)
+    }
+}
+
+impl Known {
+    /// A model for one agent: a chain goes on from where it stands, so no two agents share one.
+    fn model(&self) -> Arc<dyn Model> {
+        match &*self.links {
+            [only] => Arc::clone(only),
+            _ => Arc::new(Chain::new(Arc::clone(&self.links))),
+        }
     }
 }
 
 impl ModelSource for Models {
     fn model(&self, route: &Route) -> Result<Arc<dyn Model>, String> {
-        let by_route = self.by_route.read().unwrap_or_else(PoisonError::into_inner);
-        by_route.get(&key(route)).cloned().ok_or_else(|| {
+        let known = self.known(route).or_else(|| self.found_again(route));
+        known.map(|known| known.model()).ok_or_else(|| {
+            let key = route
+                .key_source
+                .as_ref()
+                .map(|source| format!(" with the key of {source}"))
+                .unwrap_or_default();
             format!(
-                "the model {} is not configured in this process; configure it and start again",
+                "the model {}{key} is not configured in this process; configure it and start again",
                 route.model
             )
         })
     }
+}
+
+impl NamedRoutes for Models {
+    fn advertised(&self) -> Vec<Advertised> {
+        advertised(&self.settings.delegation)
+    }
+
+    fn resolve(&self, name: &str, parent: &Route) -> Result<Route, String> {
+        let choice = self.named(name, parent).map_err(|error| error.to_string())?;
+        let route = route(&choice);
+        self.learn(choice).map_err(|error| error.to_string())?;
+        Ok(route)
+    }
+}
+
+/// The named routes as models read of them: sorted, and without what looks like a credential.
+pub fn advertised(settings: &DelegationSettings) -> Vec<Advertised> {
+    let routes = settings.routes.iter();
+    let told = routes.map(|(name, route)| Advertised {
+        name: name.clone(),
+        description: redact(&route.description).into_owned(),
+    });
+    told.collect()
 }
 
 /// The model of a server that was found. Nobody asked for it by name, so it is told.
@@ -111,10 +204,6 @@ fn of_server(
     Ok(choice)
 }
 
-fn key(route: &Route) -> String {
-    format!("{}\n{}\n{}", route.model, route.base_url.as_deref().unwrap_or(""), route.api_mode)
-}
-
 /// What is stored of a choice: everything but the key.
 fn route(choice: &ModelChoice) -> Route {
     Route {
@@ -122,8 +211,8 @@ fn route(choice: &ModelChoice) -> Route {
         base_url: choice.base_url.as_ref().map(|endpoint| endpoint.as_str().to_owned()),
         api_mode: choice.api_mode.word().to_owned(),
         key_source: choice.key_source.clone(),
-        table: None,
-        fallbacks: Vec::new(),
+        table: choice.table.clone(),
+        fallbacks: choice.fallbacks.iter().map(ModelChoice::reference).collect(),
     }
 }
 
@@ -148,27 +237,19 @@ fn remote(choice: &ModelChoice, http: &SharedHttp) -> Result<Arc<dyn Model>, Cli
         return Err(CliError::new(Kind::Internal, "BUG: a provider with an address has none"));
     };
     let options = RemoteOptions {
-        protocol: protocol(choice.api_mode),
+        protocol: choice.api_mode,
         provider: choice.provider.word().to_owned(),
         base_url: endpoint.as_str().to_owned(),
         key: ApiKey::new(choice.key.expose()),
         model: choice.name.clone(),
         window: choice.window,
+        effort: choice.reasoning_effort,
+        overrides: choice.request_overrides.clone(),
         limits: CallLimits::default(),
     };
     match RemoteModel::new(options, http) {
         Ok(model) => Ok(Arc::new(model)),
         Err(error) => Err(CliError::new(Kind::Configuration, error.to_string())),
-    }
-}
-
-fn protocol(mode: ApiMode) -> Protocol {
-    match mode {
-        ApiMode::ChatCompletions => Protocol::ChatCompletions,
-        ApiMode::Responses => Protocol::Responses,
-        ApiMode::AnthropicMessages => Protocol::AnthropicMessages,
-        ApiMode::Gemini => Protocol::Gemini,
-        ApiMode::Ollama => Protocol::Ollama,
     }
 }
 

@@ -4,8 +4,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use legwork_agent::tools::{TaskAuthor, TaskRules, parse_tasks};
-use legwork_core::batch::Task;
+use legwork_agent::tools::{
+    Advertised, NamedRoutes, TaskAuthor, TaskRules, assign_routes, check_routes, parse_tasks, route_names,
+};
+use legwork_core::batch::{Route, Task};
 use serde_json::{Map, Value, json};
 
 use crate::args::DelegateArgs;
@@ -16,11 +18,41 @@ use crate::unambiguous::Unambiguous;
 /// The largest tasks file.
 const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Tasks that were read, and the routes that are named for them.
+pub struct Tasks {
+    /// The tasks, in order.
+    pub tasks: Vec<Task>,
+    /// The name of each one's route.
+    names: Vec<Option<String>>,
+    /// Where they were read.
+    source: String,
+}
+
+impl Tasks {
+    /// Checks that there is a route of each name that is named (TASK-15).
+    ///
+    /// # Errors
+    /// The first name that is unknown, with those there are.
+    pub fn check_routes(&self, known: &[Advertised]) -> Result<(), CliError> {
+        check_routes(&self.names, known).map_err(|error| wrong(format!("{}: {error}", self.source)))
+    }
+
+    /// Gives the tasks their routes, for a call with the route `parent`.
+    ///
+    /// # Errors
+    /// What is wrong with a route, and for which task.
+    pub fn with_routes(mut self, routes: &dyn NamedRoutes, parent: &Route) -> Result<Vec<Task>, CliError> {
+        let assigned = assign_routes(&mut self.tasks, &self.names, (routes, parent));
+        assigned.map_err(|error| wrong(format!("{}: {error}", self.source)))?;
+        Ok(self.tasks)
+    }
+}
+
 /// Reads the tasks that the arguments name. Nothing is started when one of them is wrong.
 ///
 /// # Errors
 /// What is wrong, in which file and where.
-pub fn read(args: &DelegateArgs, settings: &DelegationSettings) -> Result<Vec<Task>, CliError> {
+pub fn read(args: &DelegateArgs, settings: &DelegationSettings) -> Result<Tasks, CliError> {
     let DelegationSettings { goal_max_bytes: goal_bytes_max, on_crash, .. } = *settings;
     let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max, on_crash: on_crash.into() };
     let (source, mut value) = match &args.file {
@@ -30,7 +62,9 @@ pub fn read(args: &DelegateArgs, settings: &DelegationSettings) -> Result<Vec<Ta
     if let (Some(context), Value::Object(fields)) = (&args.context, &mut value) {
         fields.insert("context".to_owned(), json!(context));
     }
-    parse_tasks(&value, &rules).map_err(|error| wrong(format!("{source}: {error}")))
+    let parsed = parse_tasks(&value, &rules).and_then(|tasks| Ok((tasks, route_names(&value, &rules)?)));
+    let (tasks, names) = parsed.map_err(|error| wrong(format!("{source}: {error}")))?;
+    Ok(Tasks { tasks, names, source })
 }
 
 fn from_goals(goals: &[String]) -> Value {

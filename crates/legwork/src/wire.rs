@@ -219,7 +219,7 @@ struct Tools {
 
 impl Tools {
     fn of(
-        (settings, models): (&Settings, &Models),
+        (settings, models): (&Settings, &Arc<Models>),
         commands: Commands,
         (children_max, reach): (Option<u32>, Reach),
     ) -> Tools {
@@ -229,18 +229,21 @@ impl Tools {
             FetchAddresses::Public
         };
         let settings = &settings.delegation;
-        let delegate = Arc::new(DelegateTool::new(DelegateOptions {
-            reach,
-            concurrent_max: settings.max_concurrent_children,
-            depth_max: depth_max(settings),
-            independent_completions: settings.independent_completions,
-            goal_bytes_max: settings.goal_max_bytes,
-            children_max,
-            summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
-            allowance: Allowance { steps_max: steps_max(settings) },
-            on_crash: settings.on_crash.into(),
-            children_route: (models.children != models.main).then(|| models.children.clone()),
-        }));
+        let delegate = Arc::new(
+            DelegateTool::new(DelegateOptions {
+                reach,
+                concurrent_max: settings.max_concurrent_children,
+                depth_max: depth_max(settings),
+                independent_completions: settings.independent_completions,
+                goal_bytes_max: settings.goal_max_bytes,
+                children_max,
+                summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
+                allowance: Allowance { steps_max: steps_max(settings) },
+                on_crash: settings.on_crash.into(),
+                children_route: (models.children != models.main).then(|| models.children.clone()),
+            })
+            .with_routes(models.clone()),
+        );
         let mut tools = built_in(&commands, fetched);
         tools.push(delegate.clone());
         Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets())), delegate, commands }

@@ -258,6 +258,69 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
+fn cred_20_cred_25_a_mistake_within_a_route_has_its_own_place() {
+    let cases = [
+        (
+            "model = 3",
+            ":3:9: `delegation.routes` has a mistake: `fast.model` expects text in quotes, found 3",
+        ),
+        (
+            "model = 'm'\nmodle = 'm'",
+            ":4:1: `delegation.routes` has a mistake: `fast.modle` is unknown there; did you mean `model`?",
+        ),
+        ("model = 'm'\nmax_iterations = 9", "`fast.max_iterations` is unknown there"),
+        ("provider = 'ollama'", "`fast` expects a table with a `model`"),
+        (
+            "model = 'm'\nbase_url = 'here'",
+            ":4:12: `delegation.routes` has a mistake: `fast.base_url` expects an http",
+        ),
+        ("model = 'm'\nreasoning_effort = 'much'", "`fast.reasoning_effort` expects one of ultra"),
+        (
+            "model = 'm'\nrequest_overrides = { stream = false }",
+            "`fast.request_overrides.stream` expects another name",
+        ),
+        (
+            "model = 'm'\nfallback_providers = ['gpt']",
+            "`fast.fallback_providers.entry 1` expects PROVIDER/NAME",
+        ),
+        (
+            "model = 'm'\nfallback_providers = [{ model = 'm', fallback_providers = [] }]",
+            "`fast.fallback_providers.entry 1.fallback_providers` is unknown",
+        ),
+    ];
+    for (lines, words) in cases {
+        let machine = Machine::new().with_user(format!("# a comment\n[delegation.routes.fast]\n{lines}\n"));
+        machine.refuses("configuration", &[words]);
+    }
+    let machine = Machine::new().with_user("[delegation.routes.'two words']\nmodel = 'm'\n");
+    machine.refuses("configuration", &[":1:20:", "expects a name of at most 64 letters"]);
+}
+
+#[test]
+fn cred_20_commands_in_a_route_are_ignored_with_a_word() {
+    let machine = Machine::new()
+        .with_user("[delegation.routes.fast]\nmodel = 'm'\ncommand = 'claude'\nargs = ['-p']\n");
+    let said = stderr(&machine.run(&["config", "check"]));
+    for key in ["command", "args"] {
+        assert!(said.contains(&format!("`delegation.routes.fast.{key}` has no effect in a route")), "{said}");
+    }
+}
+
+#[test]
+fn k31_secrets_within_tables_are_masked() {
+    let machine = Machine::new().with_user(
+        "[delegation.routes.far]\nmodel = 'm'\nbase_url = 'http://127.0.0.1:9'\napi_key = 'hunter2'\n\
+         [delegation.request_overrides]\nuser_token = 'hunter2'\nmax_tokens = 5\n\
+         [[delegation.fallback_providers]]\nmodel = 'm'\nbase_url = 'http://127.0.0.1:9'\napi_key = 'hunter2'\n",
+    );
+    let output = machine.run(&["config"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
+    assert!(!said.contains("hunter2"), "{said}");
+    assert_eq!(machine.shown("delegation.routes").0["far"]["api_key"], "********");
+    assert_eq!(machine.shown("delegation.request_overrides").0["max_tokens"], 5);
+}
+
+#[test]
 fn files_that_are_not_text_or_not_there_are_told() {
     Machine::new()
         .with_user(b"[model]\ndefault = \"\xff\"\n")
@@ -276,11 +339,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
         "worktree_isolation = true",
         "command = \"claude\"",
         "args = []",
-        "routes.fast.model = \"m\"",
-        "request_overrides.temperature = 1",
-        "reasoning_effort = \"high\"",
-        "reasoning_effort = false",
-        "fallback_providers = []",
         "default_toolsets = [\"files\"]",
     ];
     for line in cases {

@@ -24,6 +24,22 @@ fn the_guide_lists_every_key_as_the_program_has_it() {
     assert!(found == table, "the table in {} is out of date; it should be:\n{table}", page.display());
 }
 
+#[test]
+fn the_schema_in_the_repository_is_the_programs() {
+    let output = Command::new(env!("CARGO_BIN_EXE_legwork"))
+        .args(["config", "schema"])
+        .output()
+        .expect("the program starts");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.schema.json");
+    let text = std::fs::read_to_string(&file).expect("the schema exists");
+    let current = String::from_utf8(output.stdout).expect("the schema is text");
+    assert!(
+        text == current,
+        "{} is out of date; write it with `legwork config schema > docs/config.schema.json`",
+        file.display()
+    );
+}
+
 fn table(schema: &Value) -> String {
     let mut lines =
         "| key | default | accepts | a project may | what it is |\n|---|---|---|---|---|\n".to_owned();
@@ -71,6 +87,9 @@ fn accepts(key: &Value) -> String {
         (Some(min), None, _) => format!("at least {min}{zero}"),
         (None, _, Some("string")) => "text".to_owned(),
         (None, _, Some("boolean")) => "true, false".to_owned(),
+        (None, _, Some("array")) if key["items"]["oneOf"].is_array() => {
+            "a list of `PROVIDER/NAME` or tables".to_owned()
+        }
         (None, _, Some("array")) => "a list of texts".to_owned(),
         (None, _, Some("object")) => "a table".to_owned(),
         (None, _, _) => "anything; ignored".to_owned(),

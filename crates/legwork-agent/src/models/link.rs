@@ -5,6 +5,7 @@
 mod body;
 
 use super::http::root_cause;
+use super::overrides;
 use super::remote::Protocol;
 use body::{Frame, Reading};
 use futures::stream::{self, Stream};
@@ -14,6 +15,7 @@ use rig_core::driver::{Exchange, Opened, Opening, Transport};
 use rig_core::error::ProviderError;
 use rig_core::http_client::framing::{Framing, WireFrame};
 use rig_core::wire::{Body, Encoded, Wire};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -67,6 +69,8 @@ pub(super) struct Way {
     pub key: Option<(HeaderName, HeaderValue)>,
     /// What is spoken there.
     pub protocol: Protocol,
+    /// Fields that are laid over every request.
+    pub overrides: Map<String, Value>,
     /// The longest silence that is borne, before the first byte and between two.
     pub idle_max: Duration,
     /// The largest reply, in bytes as it comes over the wire.
@@ -114,6 +118,7 @@ impl Way {
         let Body::Bytes(body) = body else {
             return Err(Fault::NoClient("only JSON requests can be sent".to_owned()));
         };
+        let body = overrides::laid_over(body, &self.overrides);
         let request = self.dressed(client.post(self.endpoint.clone()), &head.headers).body(body);
         match timeout(self.idle_max, request.send()).await {
             Ok(sent) => sent.map_err(|error| self.fault(&error)),

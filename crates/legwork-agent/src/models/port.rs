@@ -22,6 +22,16 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Told before a call, with all its tries, begins.
+    fn begin(&self) {}
+
+    /// Told that it could not answer and is not asked again. Where another model stands in for it from now on, this is
+    /// what is known of that one, and the same request is asked again.
+    fn stand_in(&self, error: &ModelError) -> Option<ModelFacts> {
+        let _ = error;
+        None
+    }
+
     /// Asks for a reply. The stream ends after [`ReplyPart::Done`] or the first error. Nothing is sent before the
     /// stream is polled; dropping it cancels the request. It makes one request and never tries again by itself.
     fn respond(&self, request: ModelRequest) -> ReplyStream;

@@ -19,10 +19,10 @@ use futures::StreamExt;
 use futures::stream;
 use legwork_core::report::{Cost, FailureReason};
 use legwork_core::step::Reply;
-use rig_core::completion::CompletionRequest;
+use rig_core::completion::{CompletionRequest, Reasoning};
 use rig_core::error::ProviderError;
 use rig_core::streaming::{CompletionStream, Item, PartKind, StreamEvent};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tracing::dispatcher::{Dispatch, with_default};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 
@@ -43,6 +43,8 @@ struct Route {
     /// The model to which its own reasoning goes back.
     thinker: Thinker,
     options: RemoteOptions,
+    /// How this model is told how hard to think, once that is found out; nothing where it takes no word about it.
+    way_to_think: OnceLock<Option<Reasoning>>,
 }
 
 impl RemoteModel {
@@ -62,12 +64,14 @@ impl RemoteModel {
             endpoint: protocol.endpoint(&base, &options.model),
             key: options.key.as_ref().map(|key| protocol.key_header(key)).transpose()?,
             protocol,
+            overrides: options.overrides.clone(),
             idle_max: options.limits.idle_max,
             reply_max_bytes: options.limits.reply_max_bytes,
         };
         let wired = wired(&options, &base, Link::new(way));
         let thinker = Thinker::new(wired.origin.clone(), &base);
-        Ok(RemoteModel { route: Arc::new(Route { wired, thinker, options }) })
+        let way_to_think = OnceLock::new();
+        Ok(RemoteModel { route: Arc::new(Route { wired, thinker, options, way_to_think }) })
     }
 }
 
@@ -100,8 +104,32 @@ impl Route {
             Some(fields) => wanted.additional_params(fields.clone()),
             None => wanted,
         };
-        let open = || self.wired.model.stream(wanted).map_err(|error| self.failure(&error));
-        with_default(&Dispatch::none(), open)
+        with_default(&Dispatch::none(), || self.open_thinking(wanted))
+    }
+
+    /// Opens the stream with the configured effort, said as this model takes it. Nothing is sent by a try that is refused:
+    /// the library knows what a model takes.
+    fn open_thinking(&self, wanted: CompletionRequest) -> Result<CompletionStream, ModelError> {
+        let open = |wanted: CompletionRequest, way| {
+            let stream = self.wired.model.stream(thinking(wanted, way));
+            stream.map_err(|error| self.failure(&error))
+        };
+        let Some(effort) = self.options.effort else { return open(wanted, None) };
+        if let Some(way) = self.way_to_think.get() {
+            return open(wanted, *way);
+        }
+        let ways = effort.ways().into_iter().map(Some).chain([None]);
+        let mut refused = None;
+        for way in ways {
+            match open(wanted.clone(), way) {
+                Ok(stream) => {
+                    self.way_to_think.get_or_init(|| way);
+                    return Ok(stream);
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.expect("at least one way is tried"))
     }
 
     async fn finish(&self, stream: CompletionStream, mut ids: CallIds) -> Result<ReplyPart, ModelError> {
@@ -140,6 +168,13 @@ impl Route {
             Some(key) => ModelError { message: key.mask(&error.message), ..error },
             None => error,
         }
+    }
+}
+
+fn thinking(wanted: CompletionRequest, way: Option<Reasoning>) -> CompletionRequest {
+    match way {
+        Some(way) => wanted.reasoning(way),
+        None => wanted,
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Heard {
     Moved,
     /// An attempt failed; the next one follows after the pause.
     Retrying(Retrying),
+    /// A model failed for good; another one stands in for it at once.
+    StoodIn(StoodIn),
     /// The whole reply; always last.
     Done(Box<Reply>),
 }
@@ -66,6 +68,17 @@ pub struct Retrying {
     pub pause: Duration,
 }
 
+/// A model that failed for good, and who is asked instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoodIn {
+    /// The model that failed, as `provider/name`.
+    pub failed: String,
+    /// What went wrong.
+    pub error: ModelError,
+    /// The model that is asked now.
+    pub instead: String,
+}
+
 /// What is heard of a call, in order.
 pub type HeardStream = Pin<Box<dyn Stream<Item = Result<Heard, ModelError>> + Send>>;
 
@@ -74,6 +87,24 @@ pub type HeardStream = Pin<Box<dyn Stream<Item = Result<Heard, ModelError>> + Se
 /// The stream ends after [`Heard::Done`] or the first error, which is the last attempt's. Nothing is sent before it is
 /// polled; dropping it cancels the request or the pause.
 pub fn ask(model: Arc<dyn Model>, request: ModelRequest, policy: RetryPolicy, seed: u64) -> HeardStream {
+    model.begin();
+    let asking = Asking {
+        pauses: pauses(policy, seed),
+        model,
+        request,
+        policy,
+        seed,
+        attempt: 0,
+        failures: Vec::new(),
+        state: State::Due,
+    };
+    Box::pin(stream::unfold(
+        asking,
+        |mut asking| async move { asking.next().await.map(|heard| (heard, asking)) },
+    ))
+}
+
+fn pauses(policy: RetryPolicy, seed: u64) -> Box<dyn Iterator<Item = Duration> + Send> {
     let pauses = ExponentialBuilder::new()
         .with_min_delay(policy.pause_min)
         .with_max_delay(policy.pause_max)
@@ -81,19 +112,19 @@ pub fn ask(model: Arc<dyn Model>, request: ModelRequest, policy: RetryPolicy, se
         .with_jitter()
         .with_jitter_seed(seed)
         .build();
-    let asking = Asking { model, request, policy, pauses: Box::new(pauses), attempt: 0, state: State::Due };
-    Box::pin(stream::unfold(
-        asking,
-        |mut asking| async move { asking.next().await.map(|heard| (heard, asking)) },
-    ))
+    Box::new(pauses)
 }
 
 struct Asking {
     model: Arc<dyn Model>,
     request: ModelRequest,
     policy: RetryPolicy,
+    seed: u64,
     pauses: Box<dyn Iterator<Item = Duration> + Send>,
+    /// Of the model that is asked now.
     attempt: u32,
+    /// What became of the models before it.
+    failures: Vec<String>,
     state: State,
 }
 
@@ -147,7 +178,10 @@ impl Asking {
                 Ok(Heard::Moved)
             }
             Ok(part) => Ok(self.heard(part, stream)),
-            Err(error) => self.again(error).map(Heard::Retrying),
+            Err(error) => match self.again(error) {
+                Ok(retrying) => Ok(Heard::Retrying(retrying)),
+                Err(error) => self.instead(error).map(Heard::StoodIn),
+            },
         }
     }
 
@@ -181,6 +215,25 @@ impl Asking {
         let pause = self.pause(error.retry_after);
         self.state = State::Pausing(Instant::now() + pause);
         Ok(Retrying { error, attempt: self.attempt, attempts_max, pause })
+    }
+
+    /// Asks the model that stands in, or gives the error back with what became of all models.
+    fn instead(&mut self, error: ModelError) -> Result<StoodIn, ModelError> {
+        let failed = self.model.facts().name;
+        let Some(instead) = self.model.stand_in(&error) else { return Err(self.all_failed(failed, error)) };
+        self.failures.push(format!("{failed}: {}", error.message));
+        self.attempt = 0;
+        self.pauses = pauses(self.policy, self.seed);
+        self.state = State::Due;
+        Ok(StoodIn { failed, error, instead: instead.name })
+    }
+
+    fn all_failed(&mut self, last: String, error: ModelError) -> ModelError {
+        if self.failures.is_empty() {
+            return error;
+        }
+        let before = std::mem::take(&mut self.failures).join("; ");
+        ModelError { message: format!("{before}; {last}: {}", error.message), ..error }
     }
 
     /// Never less than the provider asked for; the random part of ours spreads those that were asked for the same.

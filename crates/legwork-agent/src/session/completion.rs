@@ -14,6 +14,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod title;
+mod unknown_model;
 
 pub use stored::{title_of_completion, unit_of_completion};
 
@@ -73,6 +74,7 @@ pub(crate) fn bytes_max(window: Option<u64>) -> usize {
 pub(crate) fn write(arrival: &Arrival, bytes_max: usize, spill: &Path) -> Completion {
     let tasks = tasks(arrival);
     let mut text = head::head(arrival, &tasks);
+    text.extend(unknown_model::notice(arrival, &tasks));
     let places = spill.as_os_str().len();
     let fixed: usize = tasks.iter().map(|task| task.fixed_bytes(places)).sum();
     match bytes_max.checked_sub(text.len() + fixed) {

@@ -9,6 +9,7 @@ mod budget;
 mod control;
 mod handed;
 mod lists;
+pub(super) mod routes;
 mod schema;
 pub(super) mod tasks;
 
@@ -22,10 +23,11 @@ use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::ToolResult;
 use legwork_core::ports::{Delegator, Pending};
 use lists::Lists;
+use routes::{NamedRoutes, NoRoutes, assign_routes};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use tasks::{TaskAuthor, TaskRules, parse_tasks};
+use tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks, route_names};
 
 /// The tool's name.
 pub const DELEGATE_TASK: &str = "delegate_task";
@@ -81,6 +83,7 @@ pub struct DelegateTool {
     options: DelegateOptions,
     budget: Budget,
     lists: Lists,
+    routes: Arc<dyn NamedRoutes>,
     /// Whether the model was told that this session waits for what it delegates.
     told_no_async: AtomicBool,
     /// Set once the engine runs; the engine's worker has this tool before that.
@@ -93,10 +96,16 @@ impl DelegateTool {
         DelegateTool {
             budget: Budget::new(options.children_max),
             lists: Lists::default(),
+            routes: Arc::new(NoRoutes),
             told_no_async: AtomicBool::new(false),
             options,
             delegator: OnceLock::new(),
         }
+    }
+
+    /// The tool with routes that a call may name.
+    pub fn with_routes(self, routes: Arc<dyn NamedRoutes>) -> Self {
+        DelegateTool { routes, ..self }
     }
 
     /// Connects the tool to the engine. A second connection is ignored: the first one stays.
@@ -136,7 +145,7 @@ impl DelegateTool {
         let Invocation { call_id, site, .. } = invocation;
         let DelegateOptions { goal_bytes_max, on_crash, .. } = self.options;
         let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max, on_crash };
-        let tasks = parse_tasks(fields, &rules).map_err(|error| error.to_string())?;
+        let tasks = self.tasks(fields, &rules, site).map_err(|error| error.to_string())?;
         let reserved = self.budget.reserve(tasks.len())?;
         let batch = self.batch(site, call_id, tasks.clone());
         let reach = batch.reach;
@@ -153,6 +162,14 @@ impl DelegateTool {
             }
             Reach::Joined => self.join(delegator, site, (&ticket.delegation, unused)).await,
         }
+    }
+
+    /// The tasks of a call, each with the route that is named for it.
+    fn tasks(&self, fields: &Value, rules: &TaskRules, site: &Site) -> Result<Vec<Task>, TaskError> {
+        let mut tasks = parse_tasks(fields, rules)?;
+        let names = route_names(fields, rules)?;
+        assign_routes(&mut tasks, &names, (self.routes.as_ref(), &site.setting.route))?;
+        Ok(tasks)
     }
 
     /// Waits for what was delegated; the caller gives its slot back meanwhile.
@@ -233,7 +250,7 @@ impl DelegateTool {
 
 impl Tool for DelegateTool {
     fn spec(&self) -> ToolSpec {
-        schema::spec(&self.options)
+        schema::spec(&self.options, self.routes.as_ref())
     }
 
     fn effect(&self) -> Effect {

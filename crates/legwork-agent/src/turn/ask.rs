@@ -3,7 +3,7 @@
 //! It does not store anything and does not decide what the reply means.
 
 use super::Agent;
-use crate::models::{self, Heard, HeardStream, ModelError, ModelRequest, Retrying};
+use crate::models::{self, Heard, HeardStream, ModelError, ModelRequest, Retrying, StoodIn};
 use futures::StreamExt;
 use legwork_core::ports::Line;
 use legwork_core::pulse::LineEvent;
@@ -81,6 +81,7 @@ async fn listen(
             Some(Ok(Heard::Thinking(text))) => teller.take(Kind::Thinking, &text),
             Some(Ok(Heard::Moved)) => teller.moved(),
             Some(Ok(Heard::Retrying(retrying))) => agent.site.line.tell(told(retrying)),
+            Some(Ok(Heard::StoodIn(stood_in))) => agent.site.line.tell(replaced(stood_in)),
             Some(Ok(Heard::Done(reply))) => return Ok(*reply),
             Some(Err(error)) => return Err(error),
             None => return Err(cut_off()),
@@ -94,6 +95,11 @@ fn told(retrying: Retrying) -> LineEvent {
         error: format!("attempt {attempt} of {attempts_max}: {}", error.message),
         pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
     }
+}
+
+fn replaced(stood_in: StoodIn) -> LineEvent {
+    let StoodIn { failed, error, instead } = stood_in;
+    LineEvent::Note(format!("{failed} could not answer ({}); {instead} is asked instead", error.message))
 }
 
 fn silent(silence_max: Duration) -> ModelError {

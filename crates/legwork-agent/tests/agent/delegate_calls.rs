@@ -147,7 +147,7 @@ async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
             json!({"tasks": [{"goal": "a", "group": "x".repeat(300)}]}),
             "`group` has 300 bytes and at most 256",
         ),
-        (json!({"goal": "a", "route": "cheap"}), "`route` is not built yet"),
+        (json!({"goal": "a", "route": "cheap"}), "there is no route \"cheap\"; no routes are configured"),
         (json!({"goal": "x".repeat(201)}), "`goal` has 201 bytes and delegation.goal_max_bytes is 200"),
         (json!({"goal": "a", "context": "é".repeat(101)}), "`context` has 202 bytes"),
     ];

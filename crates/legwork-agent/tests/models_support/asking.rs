@@ -28,6 +28,8 @@ pub fn options(base_url: &str) -> RemoteOptions {
         key: ApiKey::new(KEY),
         model: "test-model".into(),
         window: None,
+        effort: None,
+        overrides: serde_json::Map::new(),
         limits: CallLimits::default(),
     }
 }

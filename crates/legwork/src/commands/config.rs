@@ -88,6 +88,9 @@ fn check(invocation: &Invocation) -> Result<(), CliError> {
     };
     let children =
         model.as_ref().map(|model| model.for_children(&settings, &invocation.environment)).transpose()?;
+    for (name, model) in settings.delegation.routes.keys().zip(model.iter().cycle()) {
+        model.for_route(name, &settings, &invocation.environment)?;
+    }
     let files = files_read(invocation);
     let named = model.as_ref().map(|model| model.reference());
     let for_children = children.as_ref().map(|model| model.reference());

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::args::DelegateArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
+use crate::model_source::advertised;
 use crate::outcomes::Outcomes;
 use crate::progress::{Screen, follow};
 use crate::signals::{Asked, Signals};
@@ -44,12 +45,20 @@ enum Ended {
 /// When the tasks are wrong, no model is configured or nothing could be started.
 pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, CliError> {
     let settings = invocation.settings()?;
-    let tasks = tasks_file::read(args, &settings.delegation)?;
+    let read = tasks_file::read(args, &settings.delegation)?;
+    read.check_routes(&advertised(&settings.delegation))?;
     let mut workplace = Workplace::open(invocation, &settings).await?;
     if state::is_paused(&workplace.store).await? {
         workplace.close().await;
         return Err(paused());
     }
+    let tasks = match read.with_routes(workplace.models.as_ref(), &workplace.models.main) {
+        Ok(tasks) => tasks,
+        Err(error) => {
+            workplace.close().await;
+            return Err(error);
+        }
+    };
     let mut signals = Signals::listen()?;
     if !settings.delegation.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
         stderr::tell("note: `group` has no effect as long as delegation.independent_completions is off");

@@ -13,15 +13,11 @@ enum Refused {
 
 const NOT_BUILT: &[(&str, Refused)] = &[
     ("delegation.at_capacity", Refused::Words(&["sync"])),
-    ("delegation.request_overrides", Refused::AllButDefault),
-    ("delegation.reasoning_effort", Refused::AllButDefault),
     ("delegation.compression_threshold_tokens", Refused::AllButDefault),
     ("delegation.inherit_mcp_toolsets", Refused::AllButDefault),
     ("delegation.default_toolsets", Refused::AllButDefault),
     ("delegation.subagent_auto_approve", Refused::AllButDefault),
     ("delegation.surface_child_process_notifications", Refused::AllButDefault),
-    ("delegation.routes", Refused::AllButDefault),
-    ("delegation.fallback_providers", Refused::AllButDefault),
     ("delegation.lease_seconds", Refused::AllButDefault),
     ("delegation.command", Refused::AllButDefault),
     ("delegation.args", Refused::AllButDefault),

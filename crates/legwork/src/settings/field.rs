@@ -3,8 +3,12 @@
 //! One [`Field`] belongs to each key of the table. It knows type, bounds and default; it does not know where the value
 //! came from, only with what right it comes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use super::blocks::{self, ModelBlock, NamedRoute, Overrides};
 use super::model::Endpoint;
 use super::origin::Shown;
 use super::problem::Complaint;
@@ -102,6 +106,12 @@ pub enum Field {
     Choice { put: fn(&mut Settings, Option<usize>), default: Option<usize>, words: &'static [&'static str] },
     /// A list of texts; unset is not the same as empty.
     List { slot: Slot<Option<Vec<String>>> },
+    /// Fields of every model request.
+    Overrides { slot: Slot<Overrides> },
+    /// A fallback chain; unset is not the same as empty.
+    Links { slot: Slot<Option<Vec<ModelBlock>>> },
+    /// Named routes.
+    Routes { slot: Slot<BTreeMap<String, NamedRoute>> },
     /// A table that nothing reads yet: only its type is checked.
     Table,
     /// A key of older configurations that has no effect; the text says what replaced it.
@@ -109,6 +119,11 @@ pub enum Field {
 }
 
 impl Field {
+    /// Whether its value is a table, which only a file can hold.
+    pub fn is_table(&self) -> bool {
+        matches!(self, Field::Overrides { .. } | Field::Routes { .. } | Field::Table)
+    }
+
     /// Puts the default in place and gives it in the form to be shown.
     pub fn reset(&self, settings: &mut Settings) -> Shown {
         match *self {
@@ -134,7 +149,10 @@ impl Field {
                 default.map_or(Shown::Unset, |index| Shown::Text(words[index].to_owned()))
             }
             Field::List { slot } => put(slot(settings), None, Shown::Unset),
-            Field::Table => Shown::Table(0),
+            Field::Overrides { slot } => put(slot(settings), Overrides::new(), no_table()),
+            Field::Links { slot } => put(slot(settings), None, Shown::Unset),
+            Field::Routes { slot } => put(slot(settings), BTreeMap::new(), no_table()),
+            Field::Table => no_table(),
             Field::Retired { .. } => Shown::Unset,
         }
     }
@@ -184,6 +202,9 @@ impl Field {
             | Field::Secret { .. }
             | Field::Choice { .. }
             | Field::List { .. }
+            | Field::Overrides { .. }
+            | Field::Links { .. }
+            | Field::Routes { .. }
             | Field::Table
             | Field::Retired { .. } => {
                 if right != Right::Any {
@@ -213,6 +234,19 @@ impl Field {
             Field::List { slot } => {
                 let items = raw.list()?;
                 Ok(put(slot(settings), Some(items.clone()), Shown::List(items)))
+            }
+            Field::Overrides { slot } => {
+                let read = blocks::overrides(raw)?;
+                Ok(put(slot(settings), read.value, Shown::Table(read.shown)))
+            }
+            Field::Links { slot } => {
+                let read = blocks::links(raw)?;
+                Ok(put(slot(settings), Some(read.value), Shown::Table(read.shown)))
+            }
+            Field::Routes { slot } => {
+                let read = blocks::routes(raw)?;
+                settings.warnings.extend(read.warnings);
+                Ok(put(slot(settings), read.value, Shown::Table(read.shown)))
             }
             Field::Table => table(raw),
             Field::Retired { .. } => Ok(Shown::Unset),
@@ -252,7 +286,7 @@ fn deadline(unit: Unit, number: u64) -> Option<Duration> {
 }
 
 /// A word of the list. `false` means the word `none` where there is one.
-fn choice(raw: &Raw, words: &[&str], default: Option<usize>) -> Result<Option<usize>, Complaint> {
+pub(super) fn choice(raw: &Raw, words: &[&str], default: Option<usize>) -> Result<Option<usize>, Complaint> {
     let word = if *raw == Raw::Flag(false) { "none" } else { raw.text()? };
     if word.is_empty() && default.is_none() {
         return Ok(None);
@@ -262,7 +296,7 @@ fn choice(raw: &Raw, words: &[&str], default: Option<usize>) -> Result<Option<us
 }
 
 /// The name of a variable. What was found is not repeated: it may be the key itself, pasted into the wrong place.
-fn variable_name(raw: &Raw) -> Result<&str, Complaint> {
+pub(super) fn variable_name(raw: &Raw) -> Result<&str, Complaint> {
     let name = raw.text().map_err(hide)?;
     let starts_well = !name.starts_with(|c: char| c.is_ascii_digit());
     if starts_well && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -274,7 +308,7 @@ fn variable_name(raw: &Raw) -> Result<&str, Complaint> {
     })
 }
 
-fn address(raw: &Raw) -> Result<&str, Complaint> {
+pub(super) fn address(raw: &Raw) -> Result<&str, Complaint> {
     let text = raw.text()?;
     if text.is_empty() {
         return Ok(text);
@@ -289,21 +323,23 @@ fn address(raw: &Raw) -> Result<&str, Complaint> {
 }
 
 fn table(raw: &Raw) -> Result<Shown, Complaint> {
-    match raw {
-        Raw::Table(entries) => Ok(Shown::Table(*entries)),
-        Raw::Word(_) => Err(raw.is_not("a table, which only a file can hold")),
-        Raw::Text(_) | Raw::Whole(_) | Raw::Flag(_) | Raw::List(_) | Raw::Other(_) => {
-            Err(raw.is_not("a table"))
-        }
-    }
+    let names = raw.table()?.iter().map(|item| (item.name.clone(), Value::from("…")));
+    Ok(Shown::Table(Value::Object(names.collect())))
+}
+
+fn no_table() -> Shown {
+    Shown::Table(Value::Object(serde_json::Map::new()))
 }
 
 /// A complaint about a secret tells the type that was wanted and nothing of what was found.
-fn hide(complaint: Complaint) -> Complaint {
+pub(super) fn hide(complaint: Complaint) -> Complaint {
     match complaint {
         Complaint::WrongType { expected, .. } => {
             Complaint::WrongType { expected, found: "something else (not shown)".to_owned() }
         }
-        Complaint::OutOfBounds { .. } | Complaint::NotBuilt { .. } => complaint,
+        Complaint::OutOfBounds { .. }
+        | Complaint::Unknown { .. }
+        | Complaint::Inside { .. }
+        | Complaint::NotBuilt { .. } => complaint,
     }
 }

@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use toml::de::{DeArray, DeInteger, DeTable, DeValue};
+use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::keys;
-use super::problem::{Place, Problem};
-use super::raw::Raw;
+use super::problem::{Place, Problem, Spot};
+use super::raw::{Item, Raw};
 
 /// No configuration is longer than this.
 const MAX_BYTES: u64 = 1 << 20;
@@ -111,19 +111,56 @@ struct Source<'a> {
 impl Source<'_> {
     fn entry(&self, name: String, name_at: Range<usize>, value: (Range<usize>, &DeValue<'_>)) -> Entry {
         let (value_at, value) = value;
-        let (line, _) = position(self.text, value_at.start);
+        let Spot { line, .. } = self.spot(value_at.start);
         Entry {
             name,
             name_at: self.place(name_at.start),
             value_at: self.place(value_at.start),
             line,
-            raw: raw(value),
+            raw: self.raw(value),
         }
     }
 
     fn place(&self, byte: usize) -> Place {
-        let (line, column) = position(self.text, byte);
+        let Spot { line, column } = self.spot(byte);
         Place::File { path: self.path.to_owned(), line, column }
+    }
+
+    fn spot(&self, byte: usize) -> Spot {
+        let (line, column) = position(self.text, byte);
+        Spot { line, column }
+    }
+
+    fn raw(&self, value: &DeValue<'_>) -> Raw {
+        match value {
+            DeValue::String(text) => Raw::Text(text.to_string()),
+            DeValue::Integer(integer) => whole(integer),
+            DeValue::Float(number) => {
+                number.as_str().parse().map_or(Raw::Other("a number that is none"), Raw::Fraction)
+            }
+            DeValue::Boolean(flag) => Raw::Flag(*flag),
+            DeValue::Datetime(_) => Raw::Other("a date"),
+            DeValue::Array(items) => Raw::List(items.iter().map(|item| self.raw(item.get_ref())).collect()),
+            DeValue::Table(table) => Raw::Table(self.items(table)),
+        }
+    }
+
+    /// The entries of a table within a section, in their order in the file.
+    fn items(&self, table: &DeTable<'_>) -> Vec<Item> {
+        let mut items: Vec<(usize, Item)> = table
+            .iter()
+            .map(|(name, value)| {
+                let item = Item {
+                    name: name.get_ref().to_string(),
+                    name_at: self.spot(name.span().start),
+                    value_at: self.spot(value.span().start),
+                    raw: self.raw(value.get_ref()),
+                };
+                (name.span().start, item)
+            })
+            .collect();
+        items.sort_by_key(|(start, _)| *start);
+        items.into_iter().map(|(_, item)| item).collect()
     }
 }
 
@@ -134,25 +171,9 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-fn raw(value: &DeValue<'_>) -> Raw {
-    match value {
-        DeValue::String(text) => Raw::Text(text.to_string()),
-        DeValue::Integer(integer) => whole(integer),
-        DeValue::Float(_) => Raw::Other("a fraction"),
-        DeValue::Boolean(flag) => Raw::Flag(*flag),
-        DeValue::Datetime(_) => Raw::Other("a date"),
-        DeValue::Array(items) => Raw::List(list(items)),
-        DeValue::Table(table) => Raw::Table(table.len()),
-    }
-}
-
 fn whole(integer: &DeInteger<'_>) -> Raw {
     let number = i64::from_str_radix(integer.as_str(), integer.radix());
     number.map_or(Raw::Other("a number past 64 bits"), Raw::Whole)
-}
-
-fn list(items: &DeArray<'_>) -> Vec<Raw> {
-    items.iter().map(|item| raw(item.get_ref())).collect()
 }
 
 #[cfg(test)]
@@ -166,15 +187,24 @@ mod tests {
 
     #[test]
     fn entries_come_in_file_order_with_their_positions() {
-        let found =
-            entries("# ü\n[model]\ndefault = 'a/b'\n\n[delegation]\nqueue_max=0x10\nroutes.a.model='m'\n");
+        let found = entries("# ü\n[model]\ndefault = 'a/b'\n\n[delegation]\nqueue_max=0x10\n");
         let expected = [
             ("model.default", "c.toml:3:11", Raw::Text("a/b".to_owned())),
             ("delegation.queue_max", "c.toml:6:11", Raw::Whole(16)),
-            ("delegation.routes", "c.toml:7:1", Raw::Table(1)),
         ];
         let expected = expected.map(|(name, at, raw)| (name.to_owned(), at.to_owned(), raw));
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn tables_within_a_section_keep_the_places_of_what_is_in_them() {
+        let text = "[delegation.routes.b]\nmodel = 'x'\n[delegation.routes.a]\n  model = 1.5\n";
+        let entries = parse(Path::new("c.toml"), text).expect("the text is TOML");
+        let Raw::Table(routes) = &entries[0].raw else { panic!("a table: {entries:?}") };
+        let names: Vec<&str> = routes.iter().map(|item| item.name.as_str()).collect();
+        assert_eq!((entries[0].name.as_str(), names), ("delegation.routes", vec!["b", "a"]));
+        let Raw::Table(a) = &routes[1].raw else { panic!("a table: {routes:?}") };
+        assert_eq!((&a[0].raw, a[0].value_at), (&Raw::Fraction(1.5), Spot { line: 4, column: 11 }));
     }
 
     #[test]

@@ -137,39 +137,62 @@ pub static KEYS: &[Key] = &[
          of a model of which nothing is known 128000 are assumed.",
     ),
     key(
+        "model.reasoning_effort",
+        Field::Choice {
+            put: |s, i| s.model.reasoning_effort = i.map(|i| ReasoningEffort::ALL[i]),
+            default: None,
+            words: ReasoningEffort::WORDS,
+        },
+        "How hard the model thinks; empty: as it does by itself. `none` or false turns it off.",
+    ),
+    key(
+        "model.request_overrides",
+        Field::Overrides { slot: |s| &mut s.model.request_overrides },
+        "Extra fields of every model request, laid over what legwork sends; those in `extra_body` stand beside the others.",
+    ),
+    key(
+        "model.fallback_providers",
+        Field::Links { slot: |s| &mut s.model.fallback_providers },
+        "What answers when the model fails, in order: `PROVIDER/NAME` or tables.",
+    ),
+    key(
         "delegation.model",
-        Field::Text { slot: |s| &mut s.delegation.model },
+        Field::Text { slot: |s| &mut s.delegation.block.model },
         "The model of all children, by its plain name; empty: the parent's.",
     ),
     key(
         "delegation.provider",
-        Field::Text { slot: |s| &mut s.delegation.provider },
+        Field::Text { slot: |s| &mut s.delegation.block.provider },
         "The provider of all children; empty: the parent's.",
     ),
     key(
         "delegation.base_url",
-        Field::Url { slot: |s| &mut s.delegation.base_url },
+        Field::Url { slot: |s| &mut s.delegation.block.base_url },
         "The address that all children talk to; empty: the parent's or the provider's own.",
     ),
     key(
         "delegation.api_key",
-        Field::Secret { slot: |s| &mut s.delegation.api_key },
+        Field::Secret { slot: |s| &mut s.delegation.block.api_key },
         "The key for `base_url` or `provider` beside it; never shown.",
     ),
     key(
         "delegation.api_mode",
         Field::Choice {
-            put: |s, i| s.delegation.api_mode = i.map(|i| ApiMode::ALL[i]),
+            put: |s, i| s.delegation.block.api_mode = i.map(|i| ApiMode::ALL[i]),
             default: None,
             words: ApiMode::WORDS,
         },
         "The protocol that all children speak, if not the usual one.",
     ),
-    key("delegation.request_overrides", Field::Table, "Extra fields of every model request of a child."),
+    key(
+        "delegation.request_overrides",
+        Field::Overrides { slot: |s| &mut s.delegation.block.request_overrides },
+        "Extra fields of every model request of a child, laid over what legwork sends and over the parent's; those in `extra_body` stand beside the others.",
+    ),
     key(
         "delegation.reasoning_effort",
         Field::Choice {
-            put: |s, i| s.delegation.reasoning_effort = i.map(|i| ReasoningEffort::ALL[i]),
+            put: |s, i| s.delegation.block.reasoning_effort = i.map(|i| ReasoningEffort::ALL[i]),
             default: None,
             words: ReasoningEffort::WORDS,
         },
@@ -281,11 +304,15 @@ pub static KEYS: &[Key] = &[
         "The children that the model of a one-shot run may start in all.",
     )
     .project(Right::Lower),
-    key("delegation.routes", Field::Table, "Named models that a call may choose from."),
+    key(
+        "delegation.routes",
+        Field::Routes { slot: |s| &mut s.delegation.routes },
+        "Named models that a call may choose from.",
+    ),
     key(
         "delegation.fallback_providers",
-        Field::List { slot: |s| &mut s.delegation.fallback_providers },
-        "What children try when their provider fails; an empty list: nothing.",
+        Field::Links { slot: |s| &mut s.delegation.block.fallback_providers },
+        "What answers children when their model fails, in order; unset: the parent's, unless `model`, `provider` or `base_url` is set; an empty list: nothing.",
     ),
     key(
         "delegation.command",

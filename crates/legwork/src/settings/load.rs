@@ -224,7 +224,7 @@ impl Merge {
         });
         match shown {
             Err(complaint) => {
-                self.problems.push(Problem::Refused { place: candidate.place, key: key.name, complaint });
+                self.problems.push(Problem::refused(candidate.place, key.name, complaint));
             }
             Ok(None) => self.settings.warnings.push(format!(
                 "{}: a project may only tighten `{}`; {} is kept",

@@ -2,6 +2,7 @@
 //!
 //! Owns reading, checking and merging. It opens no connection and builds no model client: it hands plain values over.
 
+mod blocks;
 mod built;
 mod environment;
 mod field;
@@ -22,4 +23,4 @@ pub use keys::KEYS;
 pub use load::{Sources, UserFile, load};
 pub use nearest::nearest;
 pub use schema::schema;
-pub use values::{ApiMode, AtCapacity, DelegationSettings, OnCrash, Settings};
+pub use values::{AtCapacity, DelegationSettings, OnCrash, Settings};

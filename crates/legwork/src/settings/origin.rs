@@ -95,8 +95,8 @@ pub enum Shown {
     Whole(u64),
     /// A list of texts.
     List(Vec<String>),
-    /// A table, with the number of its entries; what is in them is not kept.
-    Table(usize),
+    /// A table or a list of tables; secrets in it are already masked.
+    Table(Value),
 }
 
 impl Shown {
@@ -109,7 +109,7 @@ impl Shown {
             Shown::Flag(flag) => json!(flag),
             Shown::Whole(number) => json!(number),
             Shown::List(items) => json!(items),
-            Shown::Table(_) => json!({}),
+            Shown::Table(value) => value.clone(),
         }
     }
 }

@@ -29,6 +29,13 @@ impl fmt::Display for Place {
     }
 }
 
+/// A position in a file; line and column from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spot {
+    pub line: usize,
+    pub column: usize,
+}
+
 /// What a key says about a value it does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Complaint {
@@ -38,9 +45,43 @@ pub enum Complaint {
     /// The value has the right type but lies outside the bounds.
     #[error("must be {accepts}, found {found}")]
     OutOfBounds { accepts: String, found: String },
+    /// A name within a table is not known there.
+    #[error("is unknown there{}", suggestion(nearest.as_deref()))]
+    Unknown { nearest: Option<String> },
+    /// Something within a table is wrong.
+    #[error("has a mistake: `{path}` {complaint}")]
+    Inside { path: String, spot: Option<Spot>, complaint: Box<Complaint> },
     /// The value is understood, but this version cannot do it.
     #[error("is not built yet for {value}; {instead}")]
     NotBuilt { value: String, instead: String },
+}
+
+impl Complaint {
+    /// The same, about something within the table.
+    pub fn inside(self, name: &str, at: Spot) -> Complaint {
+        match self {
+            Complaint::Inside { path, spot, complaint } => {
+                Complaint::Inside { path: format!("{name}.{path}"), spot: spot.or(Some(at)), complaint }
+            }
+            other @ (Complaint::WrongType { .. }
+            | Complaint::OutOfBounds { .. }
+            | Complaint::Unknown { .. }
+            | Complaint::NotBuilt { .. }) => {
+                Complaint::Inside { path: name.to_owned(), spot: Some(at), complaint: Box::new(other) }
+            }
+        }
+    }
+
+    /// Where exactly it is, when that is known better than the place of the whole value.
+    pub fn spot(&self) -> Option<Spot> {
+        match self {
+            Complaint::Inside { spot, .. } => *spot,
+            Complaint::WrongType { .. }
+            | Complaint::OutOfBounds { .. }
+            | Complaint::Unknown { .. }
+            | Complaint::NotBuilt { .. } => None,
+        }
+    }
 }
 
 /// One thing that is wrong with the configuration.
@@ -77,6 +118,15 @@ fn suggestion(nearest: Option<&str>) -> String {
 }
 
 impl Problem {
+    /// A key that does not accept its value, which stands at `place`.
+    pub fn refused(place: Place, key: &'static str, complaint: Complaint) -> Problem {
+        let place = match (place, complaint.spot()) {
+            (Place::File { path, .. }, Some(Spot { line, column })) => Place::File { path, line, column },
+            (place, _) => place,
+        };
+        Problem::Refused { place, key, complaint }
+    }
+
     fn is_not_built(&self) -> bool {
         matches!(self, Problem::Refused { complaint: Complaint::NotBuilt { .. }, .. })
     }

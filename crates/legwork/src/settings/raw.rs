@@ -3,7 +3,22 @@
 //! Files carry types, variables and options carry words; both become a [`Raw`]. What a key accepts is decided in
 //! [`super::field`].
 
-use super::problem::Complaint;
+use serde_json::Value;
+
+use super::problem::{Complaint, Spot};
+
+/// One `name = value` of a table within a section.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// The name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_at: Spot,
+    /// Where the value stands.
+    pub value_at: Spot,
+    /// The value.
+    pub raw: Raw,
+}
 
 /// A value as found in a file, a variable or an option.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +31,13 @@ pub enum Raw {
     Whole(i64),
     /// A boolean of a file.
     Flag(bool),
+    /// A number with a fraction of a file.
+    Fraction(f64),
     /// An array of a file.
     List(Vec<Raw>),
-    /// A table of a file, with the number of its entries.
-    Table(usize),
-    /// A value of a type that no key takes: a fraction, a date, an integer past 64 bits. Holds what it is.
+    /// A table of a file, in the order in which it is written.
+    Table(Vec<Item>),
+    /// A value of a type that no key takes: a date, an integer past 64 bits. Holds what it is.
     Other(&'static str),
 }
 
@@ -41,9 +58,12 @@ impl Raw {
     pub fn text(&self) -> Result<&str, Complaint> {
         match self {
             Raw::Word(text) | Raw::Text(text) => Ok(text),
-            Raw::Whole(_) | Raw::Flag(_) | Raw::List(_) | Raw::Table(_) | Raw::Other(_) => {
-                Err(self.is_not("text in quotes"))
-            }
+            Raw::Whole(_)
+            | Raw::Fraction(_)
+            | Raw::Flag(_)
+            | Raw::List(_)
+            | Raw::Table(_)
+            | Raw::Other(_) => Err(self.is_not("text in quotes")),
         }
     }
 
@@ -53,7 +73,7 @@ impl Raw {
         match self {
             Raw::Whole(number) => Ok(*number),
             Raw::Word(word) => word.trim().parse().map_err(|_| self.is_not(EXPECTED)),
-            Raw::Text(_) | Raw::Flag(_) | Raw::List(_) | Raw::Table(_) | Raw::Other(_) => {
+            Raw::Text(_) | Raw::Fraction(_) | Raw::Flag(_) | Raw::List(_) | Raw::Table(_) | Raw::Other(_) => {
                 Err(self.is_not(EXPECTED))
             }
         }
@@ -65,7 +85,9 @@ impl Raw {
         match self {
             Raw::Flag(flag) => Ok(*flag),
             Raw::Word(word) | Raw::Text(word) => truth(word).ok_or_else(|| self.is_not(EXPECTED)),
-            Raw::Whole(_) | Raw::List(_) | Raw::Table(_) | Raw::Other(_) => Err(self.is_not(EXPECTED)),
+            Raw::Whole(_) | Raw::Fraction(_) | Raw::List(_) | Raw::Table(_) | Raw::Other(_) => {
+                Err(self.is_not(EXPECTED))
+            }
         }
     }
 
@@ -78,9 +100,43 @@ impl Raw {
                 let items = word.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Ok(items.map(str::to_owned).collect())
             }
-            Raw::Text(_) | Raw::Whole(_) | Raw::Flag(_) | Raw::Table(_) | Raw::Other(_) => {
-                Err(self.is_not(EXPECTED))
+            Raw::Text(_)
+            | Raw::Whole(_)
+            | Raw::Fraction(_)
+            | Raw::Flag(_)
+            | Raw::Table(_)
+            | Raw::Other(_) => Err(self.is_not(EXPECTED)),
+        }
+    }
+
+    /// The entries, when the value is a table.
+    pub fn table(&self) -> Result<&[Item], Complaint> {
+        match self {
+            Raw::Table(items) => Ok(items),
+            Raw::Word(_) => Err(self.is_not("a table, which only a file can hold")),
+            Raw::Text(_) | Raw::Whole(_) | Raw::Fraction(_) | Raw::Flag(_) | Raw::List(_) | Raw::Other(_) => {
+                Err(self.is_not("a table"))
             }
+        }
+    }
+
+    /// The value as it goes into a request.
+    pub fn to_json(&self) -> Result<Value, Complaint> {
+        match self {
+            Raw::Word(text) | Raw::Text(text) => Ok(Value::from(text.as_str())),
+            Raw::Whole(number) => Ok(Value::from(*number)),
+            Raw::Fraction(number) => serde_json::Number::from_f64(*number)
+                .map(Value::Number)
+                .ok_or_else(|| self.is_not("a number that JSON can hold")),
+            Raw::Flag(flag) => Ok(Value::from(*flag)),
+            Raw::List(items) => {
+                items.iter().map(Raw::to_json).collect::<Result<Vec<_>, _>>().map(Value::Array)
+            }
+            Raw::Table(items) => {
+                let fields = items.iter().map(|item| Ok((item.name.clone(), item.raw.to_json()?)));
+                fields.collect::<Result<serde_json::Map<_, _>, _>>().map(Value::Object)
+            }
+            Raw::Other(_) => Err(self.is_not("a value that JSON can hold")),
         }
     }
 
@@ -95,6 +151,7 @@ impl Raw {
             Raw::Word(text) | Raw::Text(text) => format!("{:?}", cut(text)),
             Raw::Whole(number) => number.to_string(),
             Raw::Flag(flag) => flag.to_string(),
+            Raw::Fraction(_) => "a fraction".to_owned(),
             Raw::List(_) => "a list".to_owned(),
             Raw::Table(_) => "a table".to_owned(),
             Raw::Other(what) => (*what).to_owned(),

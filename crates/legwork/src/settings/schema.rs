@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::blocks;
 use super::field::{Bounds, Field, Right};
 use super::keys::{self, KEYS, Key};
 
@@ -28,7 +29,7 @@ fn section_schema(section: &str) -> Value {
 fn key_schema(key: &Key) -> Value {
     let mut schema = field_schema(&key.field);
     schema.insert("description".to_owned(), json!(key.doc));
-    let variables = if matches!(key.field, Field::Table) { Vec::new() } else { key.variables() };
+    let variables = if key.field.is_table() { Vec::new() } else { key.variables() };
     schema.insert("x-env".to_owned(), json!(variables));
     schema.insert("x-project".to_owned(), json!(project_word(key.project)));
     Value::Object(schema)
@@ -62,6 +63,9 @@ fn field_schema(field: &Field) -> Map<String, Value> {
         }
         Field::Choice { default, words, .. } => choice(default, words),
         Field::List { .. } => json!({"type": "array", "items": {"type": "string"}}),
+        Field::Overrides { .. } => blocks::overrides_schema(),
+        Field::Links { .. } => blocks::links_schema(),
+        Field::Routes { .. } => blocks::routes_schema(),
         Field::Table => json!({"type": "object", "default": {}}),
         Field::Retired { .. } => json!({"deprecated": true}),
     };

@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use legwork_agent::models::{Protocol as ApiMode, ReasoningEffort};
+
+use super::blocks::{ModelBlock, NamedRoute, Overrides};
 use super::origin::{Assigned, Origin};
-use super::secret::Secret;
 
 /// A closed set of words as an enum, in the order in which they are listed to people.
 macro_rules! words {
@@ -55,46 +57,6 @@ words! {
     }
 }
 
-words! {
-    /// The wire protocol spoken with a model.
-    ApiMode {
-        /// OpenAI chat completions.
-        #[default]
-        ChatCompletions = "chat_completions",
-        /// OpenAI Responses.
-        Responses = "responses",
-        /// Anthropic messages.
-        AnthropicMessages = "anthropic_messages",
-        /// Gemini.
-        Gemini = "gemini",
-        /// Ollama's own.
-        Ollama = "ollama",
-    }
-}
-
-words! {
-    /// How hard a model is asked to think.
-    ReasoningEffort {
-        /// The most there is.
-        Ultra = "ultra",
-        /// Almost the most.
-        Max = "max",
-        /// Very high.
-        Xhigh = "xhigh",
-        /// High.
-        High = "high",
-        /// The middle.
-        #[default]
-        Medium = "medium",
-        /// Low.
-        Low = "low",
-        /// The least that still thinks.
-        Minimal = "minimal",
-        /// Not at all.
-        None = "none",
-    }
-}
-
 /// The section `[model]`: what the conversation and, unless told otherwise, its children talk to. Use
 /// [`super::model::ModelChoice::resolve`] rather than these texts: it knows which of them belong together.
 #[derive(Debug, Clone, Default)]
@@ -111,17 +73,19 @@ pub struct ModelSettings {
     pub local_servers: Option<Vec<String>>,
     /// Tokens of the model's window. None: what is known of it.
     pub window_tokens: Option<usize>,
+    /// How hard the model thinks. None: as it does by itself.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Fields of every request.
+    pub request_overrides: Overrides,
+    /// What answers when the model fails. None and an empty list: nothing does.
+    pub fallback_providers: Option<Vec<ModelBlock>>,
 }
 
 /// The section `[delegation]`.
 #[derive(Debug, Clone, Default)]
 pub struct DelegationSettings {
-    pub model: String,
-    pub provider: String,
-    pub base_url: String,
-    pub api_key: Secret,
-    pub api_mode: Option<ApiMode>,
-    pub reasoning_effort: Option<ReasoningEffort>,
+    /// What is different about the model of all children.
+    pub block: ModelBlock,
     pub max_iterations: usize,
     pub max_concurrent_children: usize,
     pub max_spawn_depth: usize,
@@ -141,8 +105,7 @@ pub struct DelegationSettings {
     pub worktree_isolation: bool,
     /// None: no limit.
     pub oneshot_max_children: Option<usize>,
-    /// None: the parent's; an empty list: none at all.
-    pub fallback_providers: Option<Vec<String>>,
+    pub routes: BTreeMap<String, NamedRoute>,
     pub command: String,
     pub args: Option<Vec<String>>,
     pub at_capacity: AtCapacity,

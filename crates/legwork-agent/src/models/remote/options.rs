@@ -1,8 +1,10 @@
 //! What a route is made of, and the checks that it passes before anything is sent.
 
 use super::protocol::Protocol;
+use crate::models::effort::ReasoningEffort;
 use crate::models::key::ApiKey;
 use reqwest::Url;
+use serde_json::{Map, Value};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -21,6 +23,10 @@ pub struct RemoteOptions {
     pub model: String,
     /// Tokens that fit into one request and its reply together, where the user says so.
     pub window: Option<u64>,
+    /// How hard the model is asked to think; by itself where nothing is said.
+    pub effort: Option<ReasoningEffort>,
+    /// Fields that are laid over every request.
+    pub overrides: Map<String, Value>,
     /// The limits of one call.
     pub limits: CallLimits,
 }

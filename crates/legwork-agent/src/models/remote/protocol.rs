@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 /// A protocol that providers speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// OpenAI chat completions, as most servers speak it.
+    #[default]
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
@@ -40,6 +41,20 @@ impl Protocol {
         Protocol::Gemini,
         Protocol::Ollama,
     ];
+
+    /// The words of [`Self::ALL`], in the same order, as configuration and stored routes have them.
+    pub const WORDS: &[&str] = &["chat_completions", "responses", "anthropic_messages", "gemini", "ollama"];
+
+    /// The word of this protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            Protocol::ChatCompletions => "chat_completions",
+            Protocol::Responses => "responses",
+            Protocol::AnthropicMessages => "anthropic_messages",
+            Protocol::Gemini => "gemini",
+            Protocol::Ollama => "ollama",
+        }
+    }
 
     /// The address that requests for `model` go to. A base URL may hold the protocol's version or not: both are in use.
     pub(super) fn endpoint(self, base: &Url, model: &str) -> Url {

@@ -12,6 +12,8 @@ fn options(base_url: &str) -> RemoteOptions {
         key: ApiKey::new("sk-secret"),
         model: "gpt-4.1".into(),
         window: None,
+        effort: None,
+        overrides: serde_json::Map::new(),
         limits: CallLimits::default(),
     }
 }

@@ -115,6 +115,34 @@ fn evt_05_a_completion_stands_for_itself() {
     }
 }
 
+#[test]
+fn evt_09_a_configured_model_that_nobody_knows_is_told_once() {
+    let unknown = || Report {
+        error: Some("HTTP 404".to_owned()),
+        failure_reason: Some(FailureReason::ModelNotFound),
+        ..Report::bare(Ending::Failed(FailureKind::Model))
+    };
+    let failed = Outcome::Failed(FailureKind::Model);
+    let mut arrival = arrival(&[("one", failed, unknown()), ("two", failed, unknown())]);
+    let text = |arrival: &Arrival| write(arrival, 64 * 1024, Path::new("/nowhere")).text;
+    assert!(!text(&arrival).contains("does not know"), "it is the conversation's own model");
+    arrival.record.accepted.setting.route.table = Some("delegation".to_owned());
+    let alone = text(&arrival);
+    assert_eq!(alone.matches("The provider fake does not know the model model").count(), 1, "{alone}");
+    assert!(
+        alone.contains("`delegation.model` names")
+            && alone.contains("`delegation.fallback_providers` is not set")
+    );
+    assert!(alone.find("does not know") < alone.find("TASK 1/2"), "{alone}");
+    arrival.record.accepted.setting.route.fallbacks = vec!["other/model".to_owned()];
+    assert!(text(&arrival).contains("could not answer either: other/model."));
+    let limited = Report { failure_reason: Some(FailureReason::RateLimit), ..unknown() };
+    for child in &mut arrival.record.children {
+        child.report = Some(limited.clone());
+    }
+    assert!(!text(&arrival).contains("does not know"));
+}
+
 /// Proves EVT-11, EVT-12.
 #[test]
 fn evt_10_to_12_tasks_come_in_order_with_their_marks() {

@@ -1,6 +1,7 @@
 //! How `delegate_task` is described to a model. The text is made from the limits and the reach as they are, so that what
 //! is promised is what happens (TOOL-6, TOOL-7).
 
+use super::routes::{self, NamedRoutes};
 use super::tasks::GROUP;
 use super::{DELEGATE_TASK, DelegateOptions};
 use crate::models::ToolSpec;
@@ -8,11 +9,11 @@ use legwork_core::batch::Reach;
 use serde_json::{Value, json};
 
 /// The tool's description and the schema of its arguments.
-pub(super) fn spec(options: &DelegateOptions) -> ToolSpec {
+pub(super) fn spec(options: &DelegateOptions, routes: &dyn NamedRoutes) -> ToolSpec {
     ToolSpec {
         name: DELEGATE_TASK.to_owned(),
         description: description(options),
-        parameters: parameters(options),
+        parameters: parameters(options, routes),
     }
 }
 
@@ -78,7 +79,7 @@ fn lasting(reach: Reach) -> &'static str {
     }
 }
 
-fn parameters(options: &DelegateOptions) -> Value {
+fn parameters(options: &DelegateOptions, named: &dyn NamedRoutes) -> Value {
     let tasks = match options.children_max {
         None => "One subagent each.".to_owned(),
         Some(max) => format!("One subagent each; at most {max} in this whole session."),
@@ -117,6 +118,9 @@ fn parameters(options: &DelegateOptions) -> Value {
             "type": "string",
             "description": "Tasks with the same group come back together."
         });
+    }
+    if let Some(route) = routes::schema(named) {
+        parameters["properties"]["tasks"]["items"]["properties"]["route"] = route;
     }
     match options.reach {
         // A caller that waits has nothing to look at, to steer or to stop.

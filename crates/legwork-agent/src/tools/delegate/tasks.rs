@@ -5,10 +5,12 @@
 
 mod demands;
 mod gate;
+mod named_routes;
 mod on_crash;
 
 use crate::turn::kind;
 use legwork_core::batch::{OnCrash, Task};
+pub use named_routes::route_names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use thiserror::Error;
@@ -54,13 +56,13 @@ impl std::fmt::Display for TaskError {
 /// The key by which models ask for what the session decides (TOOL-9).
 pub(super) const BACKGROUND: &str = "background";
 /// Keys of a task.
-const TASK_KEYS: [&str; 5] = ["goal", "context", demands::OUTPUT_SCHEMA, GROUP, on_crash::ON_CRASH];
+const TASK_KEYS: [&str; 6] = ["goal", "context", demands::OUTPUT_SCHEMA, GROUP, "route", on_crash::ON_CRASH];
 /// The key that says with which other tasks one comes back.
 pub(super) const GROUP: &str = "group";
 /// Bytes of a group's name.
 const GROUP_BYTES_MAX: usize = 256;
 /// Keys of a task and of a call that will mean something and do not yet.
-const NOT_BUILT: [&str; 2] = [demands::IMAGES, "route"];
+const NOT_BUILT: [&str; 1] = [demands::IMAGES];
 /// Keys that models send out of habit and that decide nothing (TOOL-8…10, TOOL-18).
 const WITHOUT_EFFECT: [&str; 5] = [BACKGROUND, "max_iterations", "role", "acp_command", "acp_args"];
 

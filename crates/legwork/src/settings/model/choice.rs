@@ -1,11 +1,12 @@
 //! The model of the conversation.
 
+use super::super::blocks::Overrides;
 use super::super::environment::Environment;
 use super::super::nearest::nearest;
 use super::super::origin::{Layer, Origin};
 use super::super::raw;
 use super::super::secret::Secret;
-use super::super::values::{ApiMode, Settings};
+use super::super::values::{ApiMode, ReasoningEffort, Settings};
 use super::bundle::{Bundle, Key};
 use super::endpoint::Endpoint;
 use super::error::ModelError;
@@ -40,6 +41,14 @@ pub struct ModelChoice {
     pub withheld: Vec<String>,
     /// Tokens of its window, if they are configured.
     pub window: Option<u64>,
+    /// How hard it thinks, if that is configured.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Fields of every request.
+    pub request_overrides: Overrides,
+    /// What answers in its place when it fails, in order; they have no chains of their own.
+    pub fallbacks: Vec<ModelChoice>,
+    /// The table it was made from; none for the conversation's own.
+    pub table: Option<String>,
 }
 
 impl ModelChoice {
@@ -60,14 +69,10 @@ impl ModelChoice {
             return Err(ModelError::NotConfigured { user_file: user_file.to_owned() });
         };
         let mut choice = ModelChoice {
-            provider: reference.provider,
-            name: reference.name.clone(),
-            base_url: None,
-            api_mode: ApiMode::default(),
-            key: Secret::default(),
-            key_source: None,
-            withheld: Vec::new(),
             window: settings.model.window_tokens.map(|tokens| tokens as u64),
+            reasoning_effort: settings.model.reasoning_effort,
+            request_overrides: settings.model.request_overrides.clone(),
+            ..ModelChoice::bare(reference.provider, reference.name.clone())
         };
         if reference.provider.has_address() {
             let bundles = Bundle::all(settings, environment)?;
@@ -77,21 +82,14 @@ impl ModelChoice {
                 settings.model.api_mode.unwrap_or_else(|| reference.provider.usual_mode(&endpoint));
             choice.base_url = Some(endpoint);
         }
-        Ok(choice)
+        let links = settings.model.fallback_providers.as_deref().unwrap_or_default();
+        choice.with_links(links, ("model", settings.origin("model.fallback_providers")), environment)
     }
 
     /// A model of a server on this machine that was found and not configured. No key goes there.
     pub fn found(provider: Provider, name: String, at: Endpoint) -> ModelChoice {
-        ModelChoice {
-            provider,
-            name,
-            api_mode: provider.usual_mode(&at),
-            base_url: Some(at),
-            key: Secret::default(),
-            key_source: None,
-            withheld: Vec::new(),
-            window: None,
-        }
+        let api_mode = provider.usual_mode(&at);
+        ModelChoice { api_mode, base_url: Some(at), ..ModelChoice::bare(provider, name) }
     }
 
     /// The name as it is written on the command line.

@@ -37,9 +37,17 @@ pub enum ModelError {
     /// No key may go to the address, and the provider asks for one there.
     #[error("no key for the provider `{}` at {endpoint}{}", provider.word(), withheld_note(withheld))]
     NoKey { provider: Provider, endpoint: Endpoint, variable: &'static str, withheld: Vec<String> },
-    /// `delegation.api_key` stands alone.
-    #[error("`delegation.api_key` stands without `delegation.base_url` or `delegation.provider`")]
-    HomelessKey,
+    /// A key stands alone.
+    #[error("`{table}.api_key` stands without `{table}.base_url` or `{table}.provider`")]
+    HomelessKey { table: String },
+    /// A table leads to another origin than its parent's and brings no key (CRED-23).
+    #[error(
+        "`{table}` leads to {endpoint} and has no key for it; a key that is configured for another address is not sent there"
+    )]
+    NoOwnKey { table: String, endpoint: Endpoint },
+    /// There is no such route.
+    #[error("there is no route {name:?}{}", known_routes(known))]
+    UnknownRoute { name: String, known: Vec<String> },
     /// `delegation.provider` is another provider than the parent's, and no model is named for it.
     #[error("`delegation.provider` is `{}` but `delegation.model` names no model for it", .0.word())]
     NoChildModel(Provider),
@@ -61,6 +69,13 @@ fn near(nearest: Option<&str>) -> String {
     nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
+fn known_routes(known: &[String]) -> String {
+    match known {
+        [] => "; none is configured".to_owned(),
+        some => format!("; the routes are {}", some.join(", ")),
+    }
+}
+
 fn withheld_note(withheld: &[String]) -> String {
     match withheld {
         [] => String::new(),
@@ -73,12 +88,15 @@ impl ModelError {
         match self {
             ModelError::NotConfigured { .. } => Kind::NoModel,
             ModelError::UnknownProvider { .. } => Kind::UnknownProvider,
-            ModelError::KeyVariableUnset { .. } | ModelError::NoKey { .. } => Kind::NoKey,
+            ModelError::KeyVariableUnset { .. } | ModelError::NoKey { .. } | ModelError::NoOwnKey { .. } => {
+                Kind::NoKey
+            }
+            ModelError::UnknownRoute { .. } => Kind::Input,
             ModelError::Malformed { .. }
             | ModelError::NoAddress(_)
             | ModelError::BadVendorUrl { .. }
             | ModelError::BadUrl(_)
-            | ModelError::HomelessKey
+            | ModelError::HomelessKey { .. }
             | ModelError::NoChildModel(_)
             | ModelError::NotLocal(_)
             | ModelError::Variable(_) => Kind::Configuration,
@@ -101,14 +119,20 @@ impl ModelError {
             }
             ModelError::KeyVariableUnset { variable, .. } => Some(format!("export {variable}=…")),
             ModelError::NoKey { variable, .. } => Some(format!("export {variable}=… or LEGWORK_API_KEY=…")),
-            ModelError::HomelessKey => Some(
+            ModelError::NoOwnKey { table, .. } => Some(format!(
+                "set `{table}.api_key_env` or `{table}.api_key`; `api_key = \"\"` says that none is needed there"
+            )),
+            ModelError::HomelessKey { .. } => Some(
                 "write the address or provider it belongs to beside it; a key goes nowhere else".to_owned(),
             ),
             ModelError::NoChildModel(_) => Some("set `delegation.model` as well".to_owned()),
             ModelError::NotLocal(_) => {
                 Some("for a server elsewhere set `model.default` and `model.base_url`".to_owned())
             }
-            ModelError::BadVendorUrl { .. } | ModelError::BadUrl(_) | ModelError::Variable(_) => None,
+            ModelError::UnknownRoute { .. }
+            | ModelError::BadVendorUrl { .. }
+            | ModelError::BadUrl(_)
+            | ModelError::Variable(_) => None,
         }
     }
 }

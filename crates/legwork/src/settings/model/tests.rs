@@ -8,30 +8,30 @@ use super::error::ModelError;
 use super::{Embedded, Endpoint, ModelChoice, Provider, places_to_look};
 use crate::failure::CliError;
 
-const OWN: &str = "https://api.openai.com/v1";
-const X: &str = "http://127.0.0.1:7001/v1";
-const Y: &str = "http://127.0.0.1:7002/v1";
+pub(super) const OWN: &str = "https://api.openai.com/v1";
+pub(super) const X: &str = "http://127.0.0.1:7001/v1";
+pub(super) const Y: &str = "http://127.0.0.1:7002/v1";
 
 /// A user file, an environment and options.
-struct Case {
+pub(super) struct Case {
     folder: tempfile::TempDir,
-    environment: Environment,
+    pub(super) environment: Environment,
     options: Vec<(&'static str, &'static str)>,
 }
 
 impl Case {
-    fn new<const N: usize>(file: &str, environment: [(&str, &str); N]) -> Case {
+    pub(super) fn new<const N: usize>(file: &str, environment: [(&str, &str); N]) -> Case {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("config.toml"), file).expect("the file is written");
         Case { folder, environment: Environment::from(environment), options: Vec::new() }
     }
 
-    fn with_option(mut self, key: &'static str, text: &'static str) -> Case {
+    pub(super) fn with_option(mut self, key: &'static str, text: &'static str) -> Case {
         self.options.push((key, text));
         self
     }
 
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         let sources = Sources {
             user: &UserFile::Named(self.folder.path().join("config.toml")),
             project: Path::new("/does/not/exist/config.toml"),
@@ -41,17 +41,17 @@ impl Case {
         load(&sources).expect("the configuration is right")
     }
 
-    fn choose(&self) -> Result<ModelChoice, ModelError> {
+    pub(super) fn choose(&self) -> Result<ModelChoice, ModelError> {
         ModelChoice::resolve(&self.settings(), &self.environment, Embedded::Absent, "the user file")
     }
 
-    fn children(&self) -> Result<ModelChoice, ModelError> {
+    pub(super) fn children(&self) -> Result<ModelChoice, ModelError> {
         self.choose()?.for_children(&self.settings(), &self.environment)
     }
 }
 
 /// Address, key and the source of the key, in one line.
-fn line(choice: &ModelChoice) -> String {
+pub(super) fn line(choice: &ModelChoice) -> String {
     let address = choice.base_url.as_ref().map_or("-", Endpoint::as_str);
     let source = choice.key_source.as_deref().unwrap_or("-");
     format!("{} {address} {} {source}", choice.reference(), choice.key.expose())
@@ -63,7 +63,7 @@ fn chooses(case: &Case, expected: &str) {
 }
 
 #[track_caller]
-fn fails(result: Result<ModelChoice, ModelError>, exit: u8, words: &str) {
+pub(super) fn fails(result: Result<ModelChoice, ModelError>, exit: u8, words: &str) {
     let error = CliError::from(result.expect_err("no model can be chosen"));
     assert_eq!(error.exit().code(), exit, "{error}");
     let text = error.to_text(crate::failure::Detail::Brief);

@@ -7,10 +7,12 @@
 mod git;
 mod inspect;
 mod make;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use inspect::inspect;
+pub(crate) use state::state;
 
 use crate::tools::{Commands, Errand, Ran};
 use legwork_core::ids::ChildId;

@@ -94,6 +94,23 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
+    /// Whether a failure of this kind may pass by itself, so that asking again later may help.
+    pub fn may_pass(self) -> bool {
+        match self {
+            FailureReason::RateLimit
+            | FailureReason::Overloaded
+            | FailureReason::ServerError
+            | FailureReason::Network
+            | FailureReason::Timeout => true,
+            FailureReason::Auth
+            | FailureReason::Billing
+            | FailureReason::ModelNotFound
+            | FailureReason::ContentPolicy
+            | FailureReason::ContextOverflow
+            | FailureReason::BadRequest => false,
+        }
+    }
+
     /// The word at the wire (ENTRY-8).
     pub fn as_str(self) -> &'static str {
         match self {

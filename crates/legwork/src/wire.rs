@@ -42,7 +42,8 @@ pub struct Workplace {
     /// The models of this process.
     pub models: Arc<Models>,
     /// How commands are run, where their process groups are noted, and those in the background.
-    commands: Commands,
+    /// How commands are run.
+    pub commands: Commands,
     transcripts: Arc<FileTranscripts>,
     state: StateFolder,
     retention: Duration,
@@ -142,6 +143,7 @@ impl Workplace {
             processes: Arc::new(SystemProcesses),
             model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
             toolbox: self.tools(settings, (None, reach)),
+            commands: self.commands.clone(),
             limits: limits(&settings.delegation),
             fence: Fence { owner: self.owner.record.id.clone(), epoch: Epoch(1) },
             setting,

@@ -19,7 +19,7 @@ pub(super) fn model_error(error: &ProviderError) -> ModelError {
 
 /// A failure that the provider did not word.
 pub(super) fn plain(reason: FailureReason, message: impl Into<String>) -> ModelError {
-    let retryable = is_passing(reason);
+    let retryable = reason.may_pass();
     ModelError { reason, message: message.into(), retryable, retry_after: None }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn of_error_object(body: &Value) -> ModelError {
     let status = words.status.unwrap_or(0);
     let reason = reason(status, &words).unwrap_or(FailureReason::ServerError);
     let message = format!("the provider reported an error within its reply: {}", words.message);
-    ModelError { reason, message, retryable: is_passing(reason), retry_after: words.retry_after() }
+    ModelError { reason, message, retryable: reason.may_pass(), retry_after: words.retry_after() }
 }
 
 fn of_fault(fault: &Fault) -> ModelError {
@@ -63,7 +63,7 @@ fn of_status(status: u16, headers: &reqwest::header::HeaderMap, body: &str) -> M
         message.push_str(" (redirects are not followed, since the key belongs to one address: set the base URL to the new one)");
     }
     // An error inside the server that another request cannot change stays.
-    let retryable = is_passing(reason) && status != 501;
+    let retryable = reason.may_pass() && status != 501;
     ModelError {
         reason,
         message,
@@ -104,23 +104,6 @@ fn of_library(error: &ProviderError) -> ModelError {
             plain(FailureReason::BadRequest, format!("the request cannot be made: {cause}"))
         }
         other => plain(FailureReason::ServerError, format!("the reply cannot be read: {other}")),
-    }
-}
-
-/// Whether a failure of this kind may pass by itself.
-fn is_passing(reason: FailureReason) -> bool {
-    match reason {
-        FailureReason::RateLimit
-        | FailureReason::Overloaded
-        | FailureReason::ServerError
-        | FailureReason::Network
-        | FailureReason::Timeout => true,
-        FailureReason::Auth
-        | FailureReason::Billing
-        | FailureReason::ModelNotFound
-        | FailureReason::ContentPolicy
-        | FailureReason::ContextOverflow
-        | FailureReason::BadRequest => false,
     }
 }
 

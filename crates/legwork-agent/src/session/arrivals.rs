@@ -4,15 +4,17 @@
 //!
 //! It stores no turn. Whoever takes a claim acknowledges it in the commit of the turn that carries it, or gives it back.
 
-use super::completion::{self, Arrival, Completion, remains};
+use super::completion::{self, Arrival, Completion, Remains};
 use super::setup::SessionSetup;
 use crate::journal::{OpenExchange, wall_clock};
 use crate::tools::{DELEGATE_TASK, carries_results};
+use crate::worktree::state;
 use legwork_core::ids::{CallKey, ChildId, ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Facts, StoreError, Undelivered};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Fate, Wish};
 use legwork_core::step::Actor;
+use legwork_core::time::Timestamp;
 
 /// Why a claim is given back.
 const NOT_STORED: &str = "the turn that was to carry it could not be stored";
@@ -124,15 +126,35 @@ pub(crate) async fn written(
     let tasks = record.accepted.units.get(unit).map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
     let children = tasks.iter().filter_map(|task| record.accepted.children.get(*task));
     let missed = missed(setup.store.as_ref(), children).await;
-    let mut arrival =
-        Arrival { record: record.clone(), unit, missed, remains: Vec::new(), now: wall_clock() };
+    let now = wall_clock();
+    let remains = remains(setup, record, (unit, now)).await;
+    let arrival = Arrival { record: record.clone(), unit, missed, remains, now };
     let bytes_max = completion::bytes_max(setup.model.facts().window);
     let spill = setup.spill.clone();
-    let writing = tokio::task::spawn_blocking(move || {
-        arrival.remains = remains::gather(&arrival.record, unit, arrival.now);
-        completion::write(&arrival, bytes_max, &spill)
-    });
+    let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));
     writing.await.inspect_err(|error| tracing::error!(%error, "BUG: a completion could not be written")).ok()
+}
+
+/// What is left to tell of children whose end is not known. Nothing of the store is held meanwhile.
+async fn remains(
+    setup: &SessionSetup,
+    record: &DelegationRecord,
+    (unit, now): (usize, Timestamp),
+) -> Vec<Remains> {
+    let lost = record.clone();
+    let gathering = tokio::task::spawn_blocking(move || completion::gather(&lost, unit, now));
+    let mut remains = match gathering.await {
+        Ok(remains) => remains,
+        Err(error) => {
+            tracing::error!(%error, "BUG: what remains of lost subagents could not be gathered");
+            Vec::new()
+        }
+    };
+    if let Some(first) = remains.first_mut() {
+        let actor = Actor::Session(record.accepted.lineage.session.clone());
+        first.git = state(&setup.commands, (&actor, &setup.fence), &record.accepted.setting.folder).await;
+    }
+    remains
 }
 
 /// What was said to children too late for them to read. Without it the completion is still whole.

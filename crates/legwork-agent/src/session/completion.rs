@@ -6,7 +6,7 @@
 
 mod head;
 mod quoted;
-pub(crate) mod remains;
+mod remains;
 #[cfg(test)]
 mod single_tests;
 mod stored;
@@ -16,6 +16,7 @@ mod tests;
 mod title;
 mod unknown_model;
 
+pub(crate) use remains::{Remains, gather};
 pub use stored::{title_of_completion, unit_of_completion};
 
 use crate::shares::fair;
@@ -50,7 +51,7 @@ pub(crate) struct Arrival {
     /// What was said to its children too late for them to read.
     pub(crate) missed: Vec<(ChildId, String)>,
     /// What is left to tell of children whose end is not known.
-    pub(crate) remains: Vec<remains::Remains>,
+    pub(crate) remains: Vec<Remains>,
     /// When the message is written.
     pub(crate) now: Timestamp,
 }

@@ -2,7 +2,7 @@
 
 use crate::journal::wall_clock;
 use crate::models::Model;
-use crate::tools::Toolbox;
+use crate::tools::{Commands, Toolbox};
 use crate::turn::TurnLimits;
 use legwork_core::batch::{Reach, Setting};
 use legwork_core::ids::SessionId;
@@ -23,6 +23,8 @@ pub struct SessionSetup {
     pub model: Arc<dyn Model>,
     /// The tools, `delegate_task` among them if the agent may delegate.
     pub toolbox: Arc<Toolbox>,
+    /// How git is asked where a repository stands.
+    pub commands: Commands,
     /// The limits of each turn.
     pub limits: TurnLimits,
     /// This process as an owner; it has entered the store.

@@ -1,11 +1,11 @@
 //! Worktrees of a real repository: what is made, what is found in them, and that nothing which could be work is removed.
 
-use super::{GIT_LIMIT, Need, Tenant, Worktree, Worktrees, inspect};
+use super::{GIT_LIMIT, Need, Tenant, Worktree, Worktrees, inspect, state};
 use crate::process::{End, Shells};
 use crate::tools::tests::ledger::Ledger;
 use crate::tools::{Commands, Errand};
 use legwork_core::aftermath;
-use legwork_core::ids::{ChildId, Epoch, OwnerId};
+use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::step::{Actor, Fence};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -194,4 +194,27 @@ async fn k02_who_goes_on_finds_its_worktree_again_or_fails() {
     ground.run("rm -r .worktrees/*").await;
     let why = ground.take(0, &ground.folder(), Need::Known).await.expect_err("it is gone");
     assert!(why.contains("is gone") && why.contains("must not share"), "{why}");
+}
+
+/// Proves EVT-7.
+#[tokio::test]
+async fn the_state_of_a_repository_is_told_and_nothing_of_it_is_changed() {
+    let ground = Ground::new().await;
+    let actor = Actor::Session(SessionId::from_bits(1));
+    let told = async |folder: &Path| {
+        state(&ground.commands, (&actor, &ground.fence), folder.to_str().expect("text")).await
+    };
+    let clean = told(&ground.folder()).await.expect("it is a repository");
+    assert!(
+        clean.starts_with("branch: main\ncommit: ") && clean.ends_with(" first\nnothing is changed"),
+        "{clean}"
+    );
+    ground.run("echo more >>file; echo new >new; for n in $(seq 40); do echo x >many$n; done").await;
+    let before = ground.run("git status --porcelain | wc -l").await;
+    let changed = told(&ground.folder().join("sub")).await.expect("it is below a repository");
+    assert!(changed.contains("\n M file\n") && changed.lines().count() == 22, "{changed}");
+    assert_eq!(ground.run("git status --porcelain | wc -l").await, before);
+    let bare = Ground::bare();
+    let nothing = state(&bare.commands, (&actor, &bare.fence), bare.folder().to_str().expect("text")).await;
+    assert_eq!(nothing, None, "there is no repository");
 }

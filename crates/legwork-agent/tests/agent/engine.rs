@@ -181,6 +181,7 @@ impl House {
             processes: FakeProcesses::new(),
             model: Arc::clone(&self.model) as Arc<dyn Model>,
             toolbox: toolbox(&session_door),
+            commands: no_commands(&self.store),
             limits: TurnLimits::default(),
             fence: Bench::fence(),
             setting: setting(),

@@ -143,3 +143,31 @@ async fn evtc_01_evtc_02_a_host_hears_of_a_tree_from_the_request_to_the_end() {
     let ended = |news: &News| matches!(news, News::Complete(_));
     assert!(place(ended, "tree 1 0") < place(ended, "tree 1 1"), "{heard:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn reg_16_reg_17_a_child_is_listed_with_its_facts_from_its_acceptance_to_its_end() {
+    let (scene, _) = scene(Kept::default()).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    let other = scene.dispatch(&["until later"]).await;
+    scene.troupe.until_here("until told").await;
+    let (call, arguments) = ("c1".to_owned(), "make".to_owned());
+    let event = LineEvent::ToolStarted { call, tool: "terminal".to_owned(), arguments };
+    scene.troupe.line("until told").tell(event);
+    let views = scene.handle.view(None).await;
+    let view = views.iter().find(|view| view.child == ticket.children[0]).expect("it is listed");
+    assert_eq!(
+        (&view.delegation, view.goal.as_str(), view.task_count),
+        (&ticket.delegation, "until told", 1)
+    );
+    assert_eq!((view.model.as_str(), &view.parent), ("scripted/troupe", &None));
+    assert_eq!(view.transcript.as_deref(), Some("/live/task-0.log"));
+    assert_eq!((view.pulse.tool_calls, view.pulse.phase_text()), (1, "tool terminal".to_owned()));
+    assert_eq!(view.state.as_str(), "running");
+    scene.troupe.say("told");
+    scene.joined(&ticket).await;
+    let left: Vec<ChildId> = scene.handle.view(None).await.into_iter().map(|view| view.child).collect();
+    assert_eq!(left, other.children, "the end of one takes no other off the list");
+    scene.troupe.say("later");
+    scene.joined(&other).await;
+    assert_eq!(scene.handle.view(None).await, []);
+}

@@ -223,6 +223,7 @@ fn conversation(columns: usize, rows: usize, colours: Colours) -> Stage {
     stage
 }
 
+/// Proves REG-12.
 #[test]
 fn prog_12_screens_with_running_subagents() {
     for (columns, rows) in [(80, 24), (120, 40), (40, 20)] {

@@ -170,6 +170,7 @@ fn setup(
         processes: std::sync::Arc::new(SystemProcesses),
         model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
         toolbox: workplace.oneshot_tools(settings),
+        commands: workplace.commands.clone(),
         limits: wire::limits(&settings.delegation),
         fence: Fence { owner: workplace.owner.record.id.clone(), epoch: Epoch(1) },
         setting,

@@ -36,7 +36,7 @@ fn assert_keys(value: &Value, keys: &[&str]) {
     }
 }
 
-/// Proves REG-13.
+/// Proves REG-13, REG-12.
 #[test]
 fn k39_ps_and_show_tell_of_running_work_from_another_process() {
     let server = ScriptedServer::start(scripts());
@@ -149,6 +149,7 @@ fn looking_creates_nothing() {
     assert!(std::fs::read_dir(home.project()).expect("there").next().is_none(), "the project is untouched");
 }
 
+/// Proves EVTC-6, LIVE-13.
 #[test]
 fn tail_follows_the_merged_transcripts_to_the_end() {
     let server = ScriptedServer::start(scripts());

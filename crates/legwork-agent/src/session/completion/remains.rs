@@ -25,6 +25,8 @@ pub(crate) struct Remains {
     pub(super) known: String,
     /// The last lines of its transcript, which others wrote.
     pub(super) tail: Option<String>,
+    /// Where the repository stands that it worked in, in git's words; told once a message.
+    pub(crate) git: Option<String>,
 }
 
 /// The remains of those children of a unit whose end is not known. It blocks on files.
@@ -37,6 +39,7 @@ pub(crate) fn gather(record: &DelegationRecord, unit: usize, now: Timestamp) -> 
         child: child.id.clone(),
         known: known(child, now),
         tail: record.accepted.transcripts.get(index).and_then(|path| tail(path)),
+        git: None,
     })
     .collect()
 }

@@ -1,7 +1,7 @@
 //! Tests: one task that comes back alone, and one whose end is not known.
 
 use super::tests::{answered, arrival, written};
-use super::{Arrival, remains, title_of_completion, unit_of_completion, write};
+use super::{Arrival, gather, title_of_completion, unit_of_completion, write};
 use legwork_core::batch::Unit;
 use legwork_core::ids::UnitId;
 use legwork_core::outcome::{Ending, FailureKind, Outcome, StopReason};
@@ -55,13 +55,15 @@ fn evt_07_of_a_lost_child_its_last_known_place_and_the_end_of_its_transcript_are
     let phase = Phase::Tool("terminal".to_owned());
     arrival.record.children[0].pulse =
         Some((Pulse { phase, model_calls: 2, tool_calls: 1, ..Pulse::default() }, Timestamp(65_000)));
-    arrival.remains = remains::gather(&arrival.record, 0, arrival.now);
+    arrival.remains = gather(&arrival.record, 0, arrival.now);
+    arrival.remains[0].git = Some("branch: main\n M file".to_owned());
     let text = write(&arrival, 64 * 1024, Path::new("/nowhere")).text;
     let (lost, whole) = text.split_once("✓ TASK 2/2").expect("both are told");
     for part in [
         "✗ TASK 1/2: unknown, ",
         "\nLast known, and no longer so: running the tool terminal, model calls: 2, tool calls: 1, 2m before this message\n",
         "The end of its transcript:\n| 12:00:00 tool     | terminal make\n| [TASK 1/1: completed]\n",
+        "Git in its folder, as it is now:\n| branch: main\n|  M file\n",
         &format!("Live transcript: {}", log.display()),
     ] {
         assert!(lost.contains(part), "{part:?} is missing in:\n{text}");

@@ -19,6 +19,8 @@ const MISSED_BYTES_MAX: usize = 480;
 const TAIL_BYTES_MAX: usize = 4096;
 /// Quoted bytes of the list of calls that were cut off.
 const DOUBTS_BYTES_MAX: usize = 480;
+/// Quoted bytes of what git says.
+const GIT_BYTES_MAX: usize = 1024;
 /// What the note of a cut takes at most, apart from the folder of a file.
 const NOTE_BYTES_MAX: usize = 256;
 
@@ -200,6 +202,11 @@ impl Task<'_> {
             (error_label, entry.error.as_deref(), ERROR_BYTES_MAX),
             ("What of the answer does not fit its schema:", errors.as_deref(), ERROR_BYTES_MAX),
             (answer_label, answer, usize::MAX),
+            (
+                "Git in its folder, as it is now:",
+                self.remains.and_then(|remains| remains.git.as_deref()),
+                GIT_BYTES_MAX,
+            ),
             (
                 "The end of its transcript:",
                 self.remains.and_then(|remains| remains.tail.as_deref()),

@@ -39,7 +39,7 @@ pub(super) fn gap(tries: u32) -> Duration {
 /// Whether a turn that ended like this may go better later on, without anybody doing anything about it.
 pub(super) fn may_pass(report: &Report) -> bool {
     match report.ending {
-        Ending::Failed(FailureKind::Model) => report.failure_reason.is_some_and(is_passing),
+        Ending::Failed(FailureKind::Model) => report.failure_reason.is_some_and(FailureReason::may_pass),
         Ending::Failed(FailureKind::Store) => true,
         Ending::Answered
         | Ending::CutShort(_)
@@ -47,22 +47,6 @@ pub(super) fn may_pass(report: &Report) -> bool {
             FailureKind::Setup | FailureKind::Tool | FailureKind::EmptyAnswer | FailureKind::Panicked,
         )
         | Ending::Interrupted => false,
-    }
-}
-
-fn is_passing(reason: FailureReason) -> bool {
-    match reason {
-        FailureReason::RateLimit
-        | FailureReason::Overloaded
-        | FailureReason::ServerError
-        | FailureReason::Network
-        | FailureReason::Timeout => true,
-        FailureReason::Auth
-        | FailureReason::Billing
-        | FailureReason::ModelNotFound
-        | FailureReason::ContentPolicy
-        | FailureReason::ContextOverflow
-        | FailureReason::BadRequest => false,
     }
 }
 

@@ -147,6 +147,7 @@ impl Running {
             processes: Arc::clone(&self.processes) as Arc<dyn Processes>,
             model,
             toolbox: Arc::new(Toolbox::new(tools)),
+            commands: crate::engine::no_commands(&self.store),
             limits: TurnLimits {
                 retry: RetryPolicy { attempts_max: 1, ..RetryPolicy::default() },
                 ..TurnLimits::default()

@@ -2,8 +2,10 @@
 //! joined call. Every field is computed from typed facts, never from a child's prose (invariant 19).
 
 mod cut;
+mod notes;
 
 pub use cut::{Aside, StallKeys, TimeoutKeys};
+pub use notes::process_notes;
 
 use crate::batch::Unit;
 use crate::fact::Accepted;
@@ -126,6 +128,9 @@ pub struct BatchResult {
     /// The transcripts of the children that ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_transcripts: Vec<String>,
+    /// What became of the children's background processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub process_notes: Vec<String>,
     /// What the tasks have in common, when they are one unit with a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -176,6 +181,8 @@ impl BatchResult {
             children.filter_map(|(index, child)| entry(accepted, index, child)).collect();
         let total = end.map_or(0.0, |end| end.since(record.accepted_at).as_secs_f64());
         let live_transcripts = results.iter().filter_map(|entry| entry.live_transcript.clone()).collect();
+        let noted = |entry: &Entry| process_notes(&record.children[entry.task_index].id, entry);
+        let process_notes = results.iter().flat_map(noted).collect();
         let touched = |unit: &&Unit| unit.task_indexes.iter().any(|task| wanted.contains(task));
         let units: Vec<&Unit> = accepted.units.iter().filter(touched).collect();
         BatchResult {
@@ -183,6 +190,7 @@ impl BatchResult {
             results,
             total_duration_seconds: rounded(total, 2),
             live_transcripts,
+            process_notes,
             group: if let [unit] = units.as_slice() { unit.group.clone() } else { None },
             units: UnitResult::of_several(units.into_iter()),
         }

@@ -67,6 +67,9 @@ impl Workplace {
             tracing::warn!(%error, "processes that leave their group cannot be adopted on this system");
         }
         let commands = Commands::new(Shells::new(std::env::vars_os())?, store.clone());
+        if settings.delegation.surface_child_process_notifications {
+            commands.background.surface();
+        }
         let tools = Tools::of((settings, &models), commands.clone(), (None, Reach::Joined));
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {

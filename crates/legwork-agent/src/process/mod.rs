@@ -23,7 +23,7 @@ mod tests;
 pub use capture::{Capture, CaptureLimits, Captured, Whole};
 pub use family::is_group_gone;
 pub use gated::{End, Finished, Gated, Order, time_limit};
-pub use orphans::{adopt_orphans, kill_all, sweep, sweep_all};
+pub use orphans::{adopt_orphans, kill_all, sweep, sweep_all, sweep_but};
 pub(crate) use plain::Cleaner;
 pub use recent::{Part, Recent};
 pub use shell::{NoShell, Shells, SpawnError};

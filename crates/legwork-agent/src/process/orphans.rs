@@ -6,6 +6,7 @@
 use super::family;
 use super::mark;
 use super::table::{self, Leftover, Row};
+use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -41,7 +42,13 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Ends and reaps every orphan of `actor` that this process has adopted, and names them. It waits a moment for
 /// their end, at most 200 ms.
 pub fn sweep(actor: &Actor) -> Vec<Leftover> {
+    sweep_but(actor, &[])
+}
+
+/// The same, but for what is of the terminal sessions of these groups: they belong to somebody else now.
+pub fn sweep_but(actor: &Actor, spared: &[ProcessGroup]) -> Vec<Leftover> {
     let mut orphans = Orphans::new(actor.as_str(), None);
+    orphans.spared = spared.iter().map(|group| group.pgid).collect();
     let leftovers = table::name_roots(&orphans.look());
     if !leftovers.is_empty() {
         until(SWEEP_WAIT, || orphans.kill());
@@ -82,6 +89,8 @@ pub fn kill_all() {
 pub(super) struct Orphans {
     id: String,
     session: Option<u32>,
+    /// Sessions that are left alone.
+    spared: Vec<u32>,
     seen: BTreeMap<u32, Row>,
 }
 
@@ -89,7 +98,7 @@ impl Orphans {
     /// Those with the mark of `id`, and those of `session`, which must be the session of a command of ours. Its number
     /// is used for nothing else as long as one of it lives.
     pub(super) fn new(id: &str, session: Option<u32>) -> Self {
-        Orphans { id: id.to_owned(), session, seen: BTreeMap::new() }
+        Orphans { id: id.to_owned(), session, spared: Vec::new(), seen: BTreeMap::new() }
     }
 
     /// Those that are there now.
@@ -98,6 +107,7 @@ impl Orphans {
         let (id, session) = (&self.id, self.session);
         let adopted = strangers()
             .into_iter()
+            .filter(|row| !self.spared.contains(&row.stat.session))
             .filter(|row| session == Some(row.stat.session) || mark::carries(row.pid, &[id]));
         self.seen.extend(adopted.map(|row| (row.pid, row)));
         self.seen.values().copied().collect()

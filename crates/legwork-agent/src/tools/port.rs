@@ -22,6 +22,11 @@ pub trait Tool: Send + Sync {
         self.effect()
     }
 
+    /// What the agent has to hear of things that it has under way here, without having asked; each once.
+    fn notices(&self, _actor: &Actor) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Carries a call out. A failure is an output that says what happened and what to do; it is never a panic.
     ///
     /// Dropping the future ends the call: nothing it started goes on.

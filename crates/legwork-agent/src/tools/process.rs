@@ -4,16 +4,19 @@
 
 mod background;
 mod entry;
+mod owned;
 mod wording;
 
 use super::arguments;
 use super::port::{Effect, Invocation, Site, Tool, ToolOutput};
 use crate::models::ToolSpec;
+use crate::quoted::one_line;
 pub(super) use background::Launch;
-pub use background::{BackgroundProcesses, BackgroundReport, BackgroundState};
+pub use background::{BackgroundProcesses, BackgroundReport, BackgroundState, Known, Leaving};
 use entry::Entry;
 use legwork_core::ports::Pending;
 use legwork_core::pulse::LineEvent;
+use legwork_core::step::Actor;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -33,6 +36,8 @@ const WAIT_SECONDS_DEFAULT: u64 = 60;
 const WAIT_SECONDS_MAX: u64 = 600;
 /// What the end of a killed process takes at most, and a little more.
 const KILL_WAIT: Duration = Duration::from_secs(4);
+/// Characters of a purpose.
+const PURPOSE_CHARS_MAX: usize = 200;
 /// Growing output is told of at most this often.
 const MOVED_EVERY: Duration = Duration::from_millis(500);
 
@@ -48,6 +53,7 @@ struct Arguments {
     lines: Option<usize>,
     offset: Option<u64>,
     seconds: Option<u64>,
+    purpose: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -57,6 +63,7 @@ enum Action {
     Log,
     Wait,
     Kill,
+    HandOff,
 }
 
 impl ProcessTool {
@@ -75,11 +82,26 @@ impl ProcessTool {
         }
         let entry = find(&entries, arguments.id.as_deref())?;
         match arguments.action {
+            Action::HandOff => return self.hand_off(site, entry, arguments.purpose.as_deref()),
             Action::List | Action::Log => {}
             Action::Wait => wait(site, entry, arguments.seconds.unwrap_or(WAIT_SECONDS_DEFAULT)).await,
             Action::Kill => kill(entry).await?,
         }
         Ok(ToolOutput::ok(show(entry, &arguments)))
+    }
+
+    fn hand_off(&self, site: &Site, entry: &Entry, purpose: Option<&str>) -> Result<ToolOutput, String> {
+        let purpose = one_line(purpose.unwrap_or_default());
+        if purpose.is_empty() || purpose.chars().count() > PURPOSE_CHARS_MAX {
+            return Err(format!(
+                "process: `purpose` must say in one sentence of at most {PURPOSE_CHARS_MAX} characters what the process is good for. Nothing was done"
+            ));
+        }
+        let told = self.background.hand_off(&site.actor, &entry.id(), purpose)?;
+        Ok(ToolOutput::ok(format!(
+            "[handed over to whoever gave you your task, who knows it as {} and hears of its end; it is no longer yours]\n",
+            told.session_id
+        )))
     }
 }
 
@@ -89,12 +111,13 @@ impl Tool for ProcessTool {
             name: "process".to_owned(),
             description: "Look after the commands that you have started with `terminal` and background: true. \
                           `list` names them; `log` shows the last lines of the output of one, or what comes after an \
-                          offset; `wait` waits a bounded time for its end; `kill` ends it and all that it started."
+                          offset; `wait` waits a bounded time for its end; `kill` ends it and all that it started; `hand_off` \
+                          gives one that must go on after you, such as a server, to whoever gave you your task."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "action": {"type": "string", "enum": ["list", "log", "wait", "kill"]},
+                    "action": {"type": "string", "enum": ["list", "log", "wait", "kill", "hand_off"]},
                     "id": {"type": "string", "description": "Which one, such as proc_1; not for list."},
                     "lines": {"type": "integer", "minimum": 1, "maximum": LINES_MAX,
                         "description": "How many of the last lines to show; when left out, 100 by log and 20 by wait and kill."},
@@ -102,6 +125,7 @@ impl Tool for ProcessTool {
                         "description": "For log: show the output from this byte on instead of its last lines."},
                     "seconds": {"type": "integer", "minimum": 1, "maximum": WAIT_SECONDS_MAX,
                         "description": "For wait: return after that many seconds at the latest; 60 when left out. The command goes on."},
+                    "purpose": {"type": "string", "description": "For hand_off: what it is good for, in one sentence."},
                 },
                 "required": ["action"],
                 "additionalProperties": false,
@@ -114,6 +138,10 @@ impl Tool for ProcessTool {
         Effect::Changes
     }
 
+    fn notices(&self, actor: &Actor) -> Vec<String> {
+        self.background.notices(actor)
+    }
+
     fn call(&self, invocation: Invocation) -> Pending<'_, ToolOutput> {
         Box::pin(async move { self.run(invocation).await.unwrap_or_else(ToolOutput::error) })
     }
@@ -123,10 +151,15 @@ impl Tool for ProcessTool {
 fn check(arguments: &Arguments) -> Result<(), String> {
     let action = arguments.action;
     let strays = [
-        ("id", arguments.id.is_some() && action == Action::List, "log, wait and kill"),
-        ("lines", arguments.lines.is_some() && action == Action::List, "log, wait and kill"),
+        ("id", arguments.id.is_some() && action == Action::List, "log, wait, kill and hand_off"),
+        (
+            "lines",
+            arguments.lines.is_some() && matches!(action, Action::List | Action::HandOff),
+            "log, wait and kill",
+        ),
         ("offset", arguments.offset.is_some() && action != Action::Log, "log"),
         ("seconds", arguments.seconds.is_some() && action != Action::Wait, "wait"),
+        ("purpose", arguments.purpose.is_some() && action != Action::HandOff, "hand_off"),
     ];
     if let Some((name, _, actions)) = strays.iter().find(|(_, stray, _)| *stray) {
         return Err(format!("process: `{name}` belongs to {actions}; leave it out here. Nothing was done"));
@@ -138,14 +171,14 @@ fn check(arguments: &Arguments) -> Result<(), String> {
 }
 
 fn find<'a>(entries: &'a [Arc<Entry>], id: Option<&str>) -> Result<&'a Entry, String> {
-    let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
+    let ids: Vec<String> = entries.iter().map(|entry| entry.id()).collect();
     let known = match ids.as_slice() {
         [] => "you have no background processes; one ends with the run, or the program, that started it"
             .to_owned(),
         ids => format!("yours are {}", ids.join(", ")),
     };
     let id = id.ok_or_else(|| format!("process: `id` is missing: say which process; {known}"))?;
-    let found = entries.iter().find(|entry| entry.id == id);
+    let found = entries.iter().find(|entry| entry.id() == id);
     found.map(|entry| &**entry).ok_or_else(|| format!("process: there is no process `{id}`; {known}"))
 }
 
@@ -178,7 +211,7 @@ async fn kill(entry: &Entry) -> Result<(), String> {
     tokio::time::timeout(KILL_WAIT, entry.wait()).await.map_err(|_| {
         format!(
             "{} was killed but has not ended within {} s; look again later",
-            entry.id,
+            entry.id(),
             KILL_WAIT.as_secs()
         )
     })
@@ -187,7 +220,7 @@ async fn kill(entry: &Entry) -> Result<(), String> {
 fn show(entry: &Entry, arguments: &Arguments) -> String {
     let lines = match arguments.action {
         Action::Log => LOG_LINES_DEFAULT,
-        Action::List | Action::Wait | Action::Kill => END_LINES_DEFAULT,
+        Action::List | Action::Wait | Action::Kill | Action::HandOff => END_LINES_DEFAULT,
     };
     // Before the output: what is written up to the end is all there when the end is seen.
     let has_ended = entry.ended().is_some();

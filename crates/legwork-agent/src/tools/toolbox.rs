@@ -7,6 +7,7 @@ use super::port::{Effect, Invocation, Tool, ToolOutput};
 use crate::models::ToolSpec;
 use futures::FutureExt;
 use legwork_core::batch::Rights;
+use legwork_core::step::Actor;
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -65,6 +66,12 @@ impl Toolbox {
         self.tools.get(name).map(|entry| entry.tool.effect_of(arguments))
     }
 
+    /// What an agent has to hear without having asked; each notice is given once.
+    pub fn notices(&self, actor: &Actor) -> Vec<String> {
+        let notices = self.tools.values().flat_map(|entry| entry.tool.notices(actor));
+        notices.map(|notice| self.hidden(notice)).collect()
+    }
+
     /// Carries a call out. Whatever goes wrong is an output that says what happened and what to do.
     ///
     /// Dropping the future ends the call.
@@ -77,12 +84,17 @@ impl Toolbox {
         };
         let call = AssertUnwindSafe(async { entry.tool.call(invocation).await });
         let mut output = call.catch_unwind().await.unwrap_or_else(|panic| broken(name, panic.as_ref()));
+        output.content = self.hidden(output.content);
+        output
+    }
+
+    fn hidden(&self, mut text: String) -> String {
         for secret in &self.secrets {
-            if output.content.contains(secret.as_str()) {
-                output.content = output.content.replace(secret.as_str(), "[masked]");
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "[masked]");
             }
         }
-        output
+        text
     }
 
     fn refuse(&self, problem: &str, rights: &Rights) -> ToolOutput {

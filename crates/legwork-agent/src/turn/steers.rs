@@ -1,4 +1,5 @@
-//! What was said to the agent while it worked: taken in before a model call, as one message of its own.
+//! What was said to the agent while it worked, and what it has to hear of its processes: taken in before a model call, as one
+//! message of its own.
 
 use super::Turn;
 use crate::excerpt::head_of;
@@ -21,21 +22,33 @@ const NOTE_BYTES_MAX: usize = 500;
 impl Turn<'_> {
     /// Takes what was said since the last time. It stands in the context at once, and is told once it is stored.
     pub(super) fn hear(&mut self) -> Option<Said> {
-        let steers = self.agent.site.line.steered();
-        if steers.is_empty() {
+        let site = &self.agent.site;
+        let steers = site.line.steered();
+        let mut parts = self.agent.toolbox.notices(&site.actor);
+        let notes: Vec<String> = parts.iter().map(|notice| noted(notice)).collect();
+        if !steers.is_empty() {
+            let header = match site.actor {
+                Actor::Child(_) => TO_CHILD,
+                Actor::Session(_) => TO_SESSION,
+            };
+            let texts: Vec<&str> = steers.iter().map(|steer| steer.text.trim()).collect();
+            let text = texts.join("\n");
+            self.untold.push(LineEvent::Note(format!("was told: {}", head_of(&text, NOTE_BYTES_MAX))));
+            parts.insert(0, format!("{header}\n\n{text}"));
+        }
+        if parts.is_empty() {
             return None;
         }
-        let header = match self.agent.site.actor {
-            Actor::Child(_) => TO_CHILD,
-            Actor::Session(_) => TO_SESSION,
-        };
-        let texts: Vec<&str> = steers.iter().map(|steer| steer.text.trim()).collect();
-        let text = texts.join("\n");
-        let note = format!("was told: {}", head_of(&text, NOTE_BYTES_MAX));
-        let message = Message::text(Author::User, format!("{header}\n\n{text}"));
-        self.untold.push(LineEvent::Note(note));
+        self.untold.extend(notes.into_iter().map(LineEvent::Note));
+        let message = Message::text(Author::User, parts.join("\n\n"));
         self.context.push(message.clone());
         let requests = steers.into_iter().map(|Steer { request, .. }| request).collect();
         Some(Said { action: Action::Steer { requests }, message })
     }
+}
+
+/// A notice as a reader of the transcript sees it.
+fn noted(notice: &str) -> String {
+    let line = notice.lines().next().unwrap_or_default();
+    line.trim_start_matches("[legwork: ").trim_end_matches(']').to_owned()
 }

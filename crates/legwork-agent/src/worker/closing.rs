@@ -5,7 +5,8 @@
 
 use super::diagnostics;
 use super::local::Shared;
-use crate::worktree::{self, GIT_LIMIT, Tenant};
+use super::stale::stale_paths;
+use crate::worktree::{self, GIT_LIMIT, Tenant, Worktree};
 use legwork_core::aftermath;
 use legwork_core::outcome::{Ending, StopReason};
 use legwork_core::ports::{Assignment, RunEnd};
@@ -21,14 +22,23 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_millis(300);
 /// Completes the report of a run.
 pub(super) async fn close(shared: &Shared, assignment: Assignment, end: RunEnd) -> Report {
     let mut report = end.report.clone();
-    report.worktree = left(shared, &assignment, &end).await;
+    report.processes = shared.finds.take(&assignment.child);
+    let worktree = shared.worktrees.leave(&assignment.child);
+    let folder = worktree.as_ref().map_or(Path::new(&assignment.setting.folder), |worktree| &worktree.folder);
+    report.stale_paths = stale_paths(shared, &assignment, &report, folder).await;
+    if let Some(worktree) = worktree {
+        report.worktree = left(shared, &assignment, (&end, &worktree)).await;
+    }
     report.diagnostics = explained(shared, assignment, end).await;
     report
 }
 
 /// What is in the child's worktree. It is gone when it is proved to hold nothing.
-async fn left(shared: &Shared, assignment: &Assignment, end: &RunEnd) -> Option<aftermath::Worktree> {
-    let worktree = shared.worktrees.leave(&assignment.child)?;
+async fn left(
+    shared: &Shared,
+    assignment: &Assignment,
+    (end, worktree): (&RunEnd, &Worktree),
+) -> Option<aftermath::Worktree> {
     let tenant = Tenant {
         child: &assignment.child,
         fence: &assignment.fence,
@@ -52,7 +62,7 @@ async fn left(shared: &Shared, assignment: &Assignment, end: &RunEnd) -> Option<
     if goes_on {
         return None;
     }
-    Some(worktree::inspect(&shared.worktrees, &tenant, &worktree, limit).await)
+    Some(worktree::inspect(&shared.worktrees, &tenant, worktree, limit).await)
 }
 
 /// The file that tells what was known of a run that stood still before it had asked its model.

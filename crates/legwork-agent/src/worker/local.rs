@@ -7,8 +7,8 @@ use super::setting_up::{self, Ready};
 use super::shared_prompt::SharedPrompt;
 use super::shared_tools::SharedTools;
 use super::source::ModelSource;
-use super::sweeper::Sweeper;
-use crate::tools::{Commands, Toolbox};
+use super::sweeper::{Finds, Sweeper};
+use crate::tools::{Commands, Known, Toolbox};
 use crate::turn::{self, TurnLimits};
 use crate::worktree::Worktrees;
 use legwork_core::batch::Setting;
@@ -16,6 +16,7 @@ use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
+use legwork_core::step::Actor;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,6 +54,7 @@ pub(super) struct Shared {
     pub(super) prompt: SharedPrompt,
     pub(super) tools: SharedTools,
     pub(super) worktrees: Worktrees,
+    pub(super) finds: Arc<Finds>,
 }
 
 impl LocalWorker {
@@ -60,7 +62,7 @@ impl LocalWorker {
     pub fn new(parts: WorkerParts) -> Self {
         let (prompt, tools) = (SharedPrompt::default(), SharedTools::default());
         let worktrees = Worktrees::new(parts.commands.clone());
-        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools, worktrees }) }
+        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools, worktrees, finds: Arc::default() }) }
     }
 }
 
@@ -68,8 +70,10 @@ impl Worker for LocalWorker {
     fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
+            // Before anything runs for the child: whatever becomes of its run, its processes end with it.
+            let sweeper = sweeper(&shared, &assignment);
             match setting_up::ready(&shared, assignment, Arc::clone(&line)).await {
-                Ok(ready) => carry_out(&shared, ready).await,
+                Ok(ready) => carry_out(ready, sweeper).await,
                 Err(problem) => not_set_up(&*line, problem),
             }
         })
@@ -85,9 +89,17 @@ impl Worker for LocalWorker {
     }
 }
 
-async fn carry_out(shared: &Shared, ready: Ready) -> Report {
+fn sweeper(shared: &Shared, assignment: &Assignment) -> Sweeper {
+    let Assignment { child, parent, session, delegation, task, .. } = assignment;
+    let parent = parent.clone().map_or_else(|| Actor::Session(session.clone()), Actor::Child);
+    let background = Arc::clone(&shared.parts.commands.background);
+    let known = Known { parent, delegation: delegation.clone(), goal: task.goal.clone() };
+    background.introduce(Actor::Child(child.clone()), known);
+    Sweeper::new(child.clone(), background, Arc::clone(&shared.finds))
+}
+
+async fn carry_out(ready: Ready, sweeper: Sweeper) -> Report {
     let Ready { agent, mut journal, mut context, start } = ready;
-    let sweeper = Sweeper::new(agent.site.actor.clone(), Arc::clone(&shared.parts.commands.background));
     let report = turn::run(&agent, &mut journal, &mut context, start).await;
     sweeper.sweep(&*agent.site.line).await;
     report

@@ -8,6 +8,7 @@ mod setting_up;
 mod shared_prompt;
 mod shared_tools;
 mod source;
+mod stale;
 mod sweeper;
 
 pub use local::{LocalWorker, WorkerParts};

@@ -39,6 +39,7 @@ impl Shop {
             child: ChildId::from_bits(index, 7),
             delegation: DelegationId::from_bits(1),
             session: SessionId::from_bits(1),
+            parent: None,
             task_index: index,
             task: Task {
                 goal: format!("goal {index}"),

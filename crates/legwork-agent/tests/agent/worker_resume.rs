@@ -62,6 +62,7 @@ async fn assignment(delegator: &FakeDelegator) -> Assignment {
         child: ticket.children[0].clone(),
         delegation: ticket.delegation,
         session,
+        parent: None,
         task_index: 0,
         task,
         depth: 1,

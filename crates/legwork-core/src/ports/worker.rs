@@ -53,6 +53,8 @@ pub struct Assignment {
     pub delegation: DelegationId,
     /// The conversation that owns the results.
     pub session: SessionId,
+    /// The child whose model asked for it, when it was not the conversation's own.
+    pub parent: Option<ChildId>,
     /// The task's position in its call.
     pub task_index: usize,
     /// The task.

@@ -137,6 +137,7 @@ impl Dispatcher {
             child: child.clone(),
             delegation: accepted.delegation.clone(),
             session: accepted.lineage.session.clone(),
+            parent: accepted.lineage.parent.clone(),
             task_index,
             task: accepted.tasks[task_index].clone(),
             depth: accepted.lineage.depth + 1,

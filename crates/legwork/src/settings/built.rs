@@ -17,7 +17,6 @@ const NOT_BUILT: &[(&str, Refused)] = &[
     ("delegation.inherit_mcp_toolsets", Refused::AllButDefault),
     ("delegation.default_toolsets", Refused::AllButDefault),
     ("delegation.subagent_auto_approve", Refused::AllButDefault),
-    ("delegation.surface_child_process_notifications", Refused::AllButDefault),
     ("delegation.lease_seconds", Refused::AllButDefault),
     ("delegation.command", Refused::AllButDefault),
     ("delegation.args", Refused::AllButDefault),

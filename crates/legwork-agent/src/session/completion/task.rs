@@ -4,7 +4,8 @@ use super::quoted::{cut, name};
 use super::{head::age, remains::Remains, title::Line, whereabouts};
 use crate::quoted::{one_line, quote};
 use crate::shares::fair;
-use legwork_core::completion::{Entry, Flaw};
+use legwork_core::aftermath::Worktree;
+use legwork_core::completion::{Entry, Flaw, process_notes};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Outcome, WireStatus};
 use legwork_core::report::TraceItem;
@@ -21,6 +22,7 @@ const TAIL_BYTES_MAX: usize = 4096;
 const DOUBTS_BYTES_MAX: usize = 480;
 /// Quoted bytes of what git says.
 const GIT_BYTES_MAX: usize = 1024;
+const PROCESSES_BYTES_MAX: usize = 2048;
 /// What the note of a cut takes at most, apart from the folder of a file.
 const NOTE_BYTES_MAX: usize = 256;
 
@@ -108,11 +110,24 @@ impl Task<'_> {
         }
     }
 
+    /// Lines of ours: paths that we made, and counts.
     fn footer(&self) -> String {
-        match self.entry.live_transcript.as_deref() {
-            Some(path) => format!("Live transcript: {}\n\n", one_line(path)),
-            None => "\n".to_owned(),
+        let aside = &self.entry.aside;
+        let mut text = String::new();
+        if let Some(worktree) = &aside.worktree {
+            text.push_str(&worktree_line(worktree));
         }
+        if !aside.stale_paths.is_empty() {
+            let paths: Vec<String> = aside.stale_paths.iter().map(|path| one_line(path)).collect();
+            text.push_str(&format!(
+                "Files that you had read and it has changed since: {}\n",
+                paths.join(", ")
+            ));
+        }
+        if let Some(path) = self.entry.live_transcript.as_deref() {
+            text.push_str(&format!("Live transcript: {}\n", one_line(path)));
+        }
+        text + "\n"
     }
 
     /// What it takes apart from the quoted texts; `folder` is the length of the path where files go.
@@ -196,6 +211,8 @@ impl Task<'_> {
         let missed = (!self.missed.is_empty()).then_some(self.missed.as_str());
         let doubts = self.doubts();
         let doubts = (!doubts.is_empty()).then_some(doubts.as_str());
+        let processes = process_notes(self.child, entry).join("\n");
+        let processes = (!processes.is_empty()).then_some(processes.as_str());
         let texts = [
             ("Goal:", Some(self.goal), GOAL_BYTES_MAX),
             ("Context:", self.context, CONTEXT_BYTES_MAX),
@@ -213,6 +230,7 @@ impl Task<'_> {
                 TAIL_BYTES_MAX,
             ),
             ("Calls that were cut off, whose effect is not known:", doubts, DOUBTS_BYTES_MAX),
+            ("Its background processes:", processes, PROCESSES_BYTES_MAX),
             ("Said to it too late, so it has not read this:", missed, MISSED_BYTES_MAX),
         ];
         let sections = texts.into_iter().filter_map(|(label, text, bytes_max)| {
@@ -236,4 +254,15 @@ impl Section {
         let note = format!("cut: the text has {} bytes. {where_whole}", self.bytes);
         cut(&self.quoted, bytes_max, note.trim_end())
     }
+}
+
+fn worktree_line(worktree: &Worktree) -> String {
+    let Worktree { path, branch, commits, dirty, pruned, note, .. } = worktree;
+    let (path, branch) = (one_line(path), one_line(branch));
+    if *pruned {
+        return format!("Worktree: it changed nothing in {path}, which is removed\n");
+    }
+    let changed = if *dirty { "something is not committed" } else { "everything is committed" };
+    let note = note.as_deref().map(|note| format!("; {}", one_line(note))).unwrap_or_default();
+    format!("Worktree: {path}, branch {branch}, commits: {commits}, {changed}{note}\n")
 }

@@ -4,15 +4,17 @@
 //! elsewhere.
 
 use super::entry::{Entry, Ready};
+use super::owned::{Agents, Held};
 use super::wording;
 use crate::process::{Capture, Cleaner, End, Recent, Shells, kill_groups};
 use crate::spill::SpillPlace;
 use crate::tools::groups::Groups;
 use crate::tools::{Site, ToolOutput};
 use futures::future::join_all;
+use legwork_core::aftermath::HandedOff;
+use legwork_core::ids::DelegationId;
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,8 +22,6 @@ use tokio::task::JoinSet;
 
 /// Background processes that one agent may have running.
 pub(super) const RUNNING_MAX: usize = 8;
-/// Those that have ended and are still known; the oldest goes first.
-const ENDED_MAX: usize = 16;
 /// Bytes of the end of an output that are at hand.
 pub(super) const RECENT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the beginning of an output that its file takes.
@@ -29,7 +29,7 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Characters of a command that are repeated.
 const COMMAND_CHARS_MAX: usize = 200;
 /// Bytes of unread output in a report.
-const TAIL_BYTES_MAX: usize = 600;
+pub(super) const TAIL_BYTES_MAX: usize = 600;
 /// What asking, killing and reading on take at most together, and a little more.
 const END_WAIT: Duration = Duration::from_secs(4);
 
@@ -38,23 +38,29 @@ pub struct BackgroundProcesses {
     shells: Arc<Shells>,
     groups: Arc<Groups>,
     /// Held to look something up or to change the list, never while anything is awaited.
-    agents: Mutex<Agents>,
+    agents: Arc<Mutex<Agents>>,
 }
 
-#[derive(Default)]
-struct Agents {
-    /// Nothing starts any more.
-    closed: bool,
-    by_actor: BTreeMap<Actor, Owned>,
+/// For whom a subagent works, and on what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Who asked for it.
+    pub parent: Actor,
+    /// With which delegation.
+    pub delegation: DelegationId,
+    /// What for.
+    pub goal: String,
 }
 
-/// What one agent has.
-#[derive(Default)]
-struct Owned {
-    started: u32,
-    entries: Vec<Arc<Entry>>,
-    /// One task for each process that runs. Dropping it kills them.
-    tasks: JoinSet<()>,
+/// What an agent that has ended leaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// Its own processes as they were; those that ran were ended with it.
+    pub reports: Vec<BackgroundReport>,
+    /// Those that it had handed over; they go on.
+    pub handed_off: Vec<HandedOff>,
+    /// Their groups, which a sweep after the agent must spare.
+    pub spared: Vec<ProcessGroup>,
 }
 
 /// What to start.
@@ -97,7 +103,7 @@ pub enum BackgroundState {
 
 impl BackgroundProcesses {
     pub(in crate::tools) fn new(shells: Arc<Shells>, groups: Arc<Groups>) -> Self {
-        BackgroundProcesses { shells, groups, agents: Mutex::default() }
+        BackgroundProcesses { shells, groups, agents: Arc::default() }
     }
 
     /// Starts a process. Dropping the future before it is answered leaves nothing behind.
@@ -125,9 +131,34 @@ impl BackgroundProcesses {
         owned.started += 1;
         let id = format!("proc_{}", owned.started);
         let entry = Arc::new(Entry::new(id, on_one_line(&launch.script), &ready));
-        owned.entries.push(Arc::clone(&entry));
-        owned.tasks.spawn(Arc::clone(&entry).run(ready, launch.script, launch.time_limit));
+        let (mut task, running, everybody) = (JoinSet::new(), Arc::clone(&entry), Arc::clone(&self.agents));
+        task.spawn(async move {
+            Arc::clone(&running).run(ready, launch.script, launch.time_limit).await;
+            locked(&everybody).note_end(&running);
+        });
+        owned.held.push(Held::new(Arc::clone(&entry), task));
         Ok(entry)
+    }
+
+    /// Whoever asks for subagents hears of the ends of their processes, too
+    /// (`delegation.surface_child_process_notifications`).
+    pub fn surface(&self) {
+        self.agents().surfaces = true;
+    }
+
+    /// Says for whom a subagent works, until it ends.
+    pub fn introduce(&self, actor: Actor, known: Known) {
+        self.agents().known.insert(actor, known);
+    }
+
+    /// Gives a running process of a subagent to whom it works for; it goes on after the subagent.
+    pub(super) fn hand_off(&self, from: &Actor, id: &str, purpose: String) -> Result<HandedOff, String> {
+        self.agents().hand_off(from, id, purpose)
+    }
+
+    /// What an agent has to hear of processes that ended, once.
+    pub(super) fn notices(&self, actor: &Actor) -> Vec<String> {
+        self.agents().take_notices(actor)
     }
 
     /// What is known of the processes of `actor`, in the order of their start.
@@ -136,10 +167,10 @@ impl BackgroundProcesses {
     }
 
     /// Ends the processes of an agent that has ended, and forgets all of them. Gives what was known before that: what
-    /// still ran was ended by this. It takes at most four seconds.
+    /// still ran was ended by this, unless it was handed over. It takes at most four seconds.
     ///
     /// When the future is dropped, [`BackgroundProcesses::cut_off`] does the rest.
-    pub async fn end(&self, actor: &Actor) -> Vec<BackgroundReport> {
+    pub async fn end(&self, actor: &Actor) -> Leaving {
         let entries = self.entries(actor);
         let reports = entries.iter().map(|entry| report(entry)).collect();
         entries.iter().for_each(|entry| entry.stop());
@@ -148,17 +179,21 @@ impl BackgroundProcesses {
         if tokio::time::timeout(END_WAIT, ends).await.is_err() {
             tracing::warn!(actor = actor.as_str(), "background processes were killed but have not ended yet");
         }
-        self.cut_off(actor);
-        reports
+        Leaving { reports, ..self.cut_off(actor) }
     }
 
-    /// Kills the processes of an agent at once and forgets them. It waits a moment for their end, at most 500 ms.
-    pub fn cut_off(&self, actor: &Actor) {
-        let Some(owned) = self.agents().by_actor.remove(actor) else { return };
-        let running = owned.entries.iter().filter(|entry| entry.ended().is_none());
+    /// Kills the processes of an agent at once and forgets them. It waits a moment for their end, at most 500 ms. Gives
+    /// what was known before that.
+    pub fn cut_off(&self, actor: &Actor) -> Leaving {
+        let Some(owned) = self.agents().forget(actor) else { return Leaving::default() };
+        let entries: Vec<&Arc<Entry>> = owned.held.iter().map(|held| &held.entry).collect();
+        let reports = entries.iter().map(|entry| report(entry)).collect();
+        let running = entries.iter().filter(|entry| entry.ended().is_none());
         let groups: Vec<ProcessGroup> = running.map(|entry| entry.group.clone()).collect();
         // The tasks are dropped only when the runtime gets to it.
         kill_groups(&groups);
+        let (handed_off, spared) = owned.handed.into_iter().map(|handed| (handed.told, handed.group)).unzip();
+        Leaving { reports, handed_off, spared }
     }
 
     /// Ends everything, and lets nothing start any more.
@@ -169,56 +204,26 @@ impl BackgroundProcesses {
             agents.by_actor.keys().cloned().collect()
         };
         let ends = join_all(actors.iter().map(|actor| self.end(actor))).await;
-        for report in ends.iter().flatten().filter(|report| report.state == BackgroundState::Running) {
+        let reports = ends.iter().flat_map(|leaving| &leaving.reports);
+        for report in reports.filter(|report| report.state == BackgroundState::Running) {
             tracing::info!(id = report.id, command = report.command, "a background process was ended");
         }
     }
 
     pub(super) fn entries(&self, actor: &Actor) -> Vec<Arc<Entry>> {
-        self.agents().by_actor.get(actor).map(|owned| owned.entries.clone()).unwrap_or_default()
+        let agents = self.agents();
+        let held = agents.by_actor.get(actor).map(|owned| owned.held.as_slice()).unwrap_or_default();
+        held.iter().map(|held| Arc::clone(&held.entry)).collect()
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {
-        // The list is whole whatever its last user did: every change is a single insert or remove.
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.agents)
     }
 }
 
-impl Agents {
-    fn check_room(&self, actor: &Actor) -> Result<(), String> {
-        if self.closed {
-            return Err("the program is ending; nothing was run".to_owned());
-        }
-        let entries = self.by_actor.get(actor).map(|owned| owned.entries.as_slice()).unwrap_or_default();
-        let running: Vec<&str> =
-            entries.iter().filter(|entry| entry.ended().is_none()).map(|entry| entry.id.as_str()).collect();
-        if running.len() < RUNNING_MAX {
-            return Ok(());
-        }
-        Err(format!(
-            "nothing was run: an agent may have {RUNNING_MAX} background processes running, and these do: {}; \
-             end one with the tool `process` and the action `kill`, or wait for one",
-            running.join(", ")
-        ))
-    }
-}
-
-impl Owned {
-    /// Forgets tasks that are done, and the oldest processes of too many that have ended.
-    fn forget(&mut self) {
-        while let Some(done) = self.tasks.try_join_next() {
-            if let Err(error) = done {
-                tracing::error!(%error, "the task of a background process broke off");
-            }
-        }
-        let ended = self.entries.iter().filter(|entry| entry.ended().is_some()).count();
-        let mut surplus = ended.saturating_sub(ENDED_MAX);
-        self.entries.retain(|entry| {
-            let goes = surplus > 0 && entry.ended().is_some();
-            surplus -= usize::from(goes);
-            !goes
-        });
-    }
+fn locked(agents: &Mutex<Agents>) -> MutexGuard<'_, Agents> {
+    // The list is whole whatever its last user did: every change is a single insert or remove.
+    agents.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn report(entry: &Entry) -> BackgroundReport {
@@ -227,7 +232,7 @@ fn report(entry: &Entry) -> BackgroundReport {
         shown: entry.is_end_shown(),
     });
     BackgroundReport {
-        id: entry.id.clone(),
+        id: entry.id(),
         command: entry.command.clone(),
         state,
         age: entry.age(),

@@ -7,15 +7,15 @@ use crate::tools::groups::Noted;
 use legwork_core::ports::Pending;
 use legwork_core::record::ProcessGroup;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 /// A background process.
 pub(super) struct Entry {
-    /// How its agent calls it.
-    pub(super) id: String,
+    /// How its agent calls it; it gets a new name with a new agent.
+    id: Mutex<String>,
     /// What it runs, on one line.
     pub(super) command: String,
     /// The beginning of its output.
@@ -72,7 +72,7 @@ impl Drop for CutOff<'_> {
 impl Entry {
     pub(super) fn new(id: String, command: String, ready: &Ready) -> Self {
         Entry {
-            id,
+            id: Mutex::new(id),
             command,
             file: ready.file.clone(),
             recent: Arc::clone(&ready.recent),
@@ -95,6 +95,15 @@ impl Entry {
         // Whoever hears of the end may look whether the group is forgotten.
         drop(noted);
         self.settle(Ended::of(finished, captured));
+    }
+
+    /// How its agent calls it.
+    pub(super) fn id(&self) -> String {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn rename(&self, id: String) {
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
     fn until(&self, limit: Option<Duration>) -> Pending<'_, End> {
@@ -131,7 +140,7 @@ impl Entry {
     pub(super) async fn wait(&self) {
         let mut ended = self.ended.subscribe();
         if ended.wait_for(Option::is_some).await.is_err() {
-            tracing::error!(id = self.id, "BUG: a background process has lost its own end");
+            tracing::error!(id = self.id(), "BUG: a background process has lost its own end");
         }
     }
 

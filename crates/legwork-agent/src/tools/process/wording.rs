@@ -1,17 +1,21 @@
 //! What an agent reads about its background processes.
 
-use super::background::{FILE_BYTES_MAX, RECENT_BYTES_MAX};
+use super::background::{FILE_BYTES_MAX, Known, RECENT_BYTES_MAX, TAIL_BYTES_MAX};
 use super::entry::{Ended, Entry};
 use crate::process::{End, Part, Whole};
+use crate::quoted::quote;
 use crate::tools::terminal::wording::leftovers;
 use std::sync::Arc;
 
+/// Characters of a goal in a notice.
+const GOAL_CHARS_MAX: usize = 120;
+
 /// The answer to a start.
 pub(super) fn started(entry: &Entry) -> String {
-    let id = &entry.id;
+    let id = entry.id();
     format!(
         "[started in the background as {id}]\n\
-         [look after it with the tool `process`: actions list, log, wait and kill, with id {id}]\n\
+         [look after it with the tool `process`: actions list, log, wait, kill and hand_off, with id {id}]\n\
          [its output goes to {}, as far as the first {FILE_BYTES_MAX} bytes of it; the last {RECENT_BYTES_MAX} bytes \
          are shown by log]\n",
         entry.file.display()
@@ -56,6 +60,32 @@ pub(super) fn shown(entry: &Entry, part: &Part, asked: Option<u64>) -> String {
     text
 }
 
+/// What the new owner of a process is told of its end (PROC-3).
+pub(super) fn ended_for_heir(entry: &Entry, child: &str) -> String {
+    format!("[legwork: {}. Your subagent {child} had handed it over to you.]\n{}", state(entry), tail(entry))
+}
+
+/// What is told of the end of a process of a subagent (PROC-7).
+pub(super) fn ended_below(entry: &Entry, child: &str, known: &Known) -> String {
+    format!(
+        "[legwork: a background process of your subagent {child}, delegation {}: {}. The subagent works on what is quoted \
+         first; then comes the end of the output.]\n{}\n{}",
+        known.delegation,
+        state(entry),
+        quote(head_of_chars(&known.goal, GOAL_CHARS_MAX)),
+        tail(entry),
+    )
+}
+
+fn tail(entry: &Entry) -> String {
+    let tail = entry.recent.last(usize::MAX, TAIL_BYTES_MAX).text;
+    format!("{}\n{}", quote(&entry.command), quote(&tail))
+}
+
+fn head_of_chars(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
+}
+
 fn place(part: &Part) -> String {
     let (start, total) = (part.start, part.total);
     let end = start + part.text.len() as u64;
@@ -70,7 +100,7 @@ fn place(part: &Part) -> String {
 
 /// Where a process stands, in a few words.
 pub(super) fn state(entry: &Entry) -> String {
-    let (id, seconds) = (&entry.id, entry.age().as_secs_f32());
+    let (id, seconds) = (entry.id(), entry.age().as_secs_f32());
     let Some(ended) = entry.ended() else { return format!("{id} has been running for {seconds:.1} s") };
     let how = match ended.end {
         End::Exited(code) => format!("ended with exit code {code}"),

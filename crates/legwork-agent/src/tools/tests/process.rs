@@ -2,9 +2,9 @@
 
 use super::ledger::Ledger;
 use super::rig::Rig;
-use crate::process::{End, is_group_gone};
-use crate::tools::{BackgroundReport, BackgroundState};
-use legwork_core::ids::ChildId;
+use crate::process::{End, is_group_gone, sweep_but};
+use crate::tools::{BackgroundReport, BackgroundState, Known};
+use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
 use serde_json::json;
@@ -182,7 +182,7 @@ async fn an_agent_sees_and_ends_its_own_processes_only() {
     rig.child = owner;
     assert_eq!(reports(&rig)[0].state, BackgroundState::Running);
     let ended = rig.commands.background.end(&actor(&rig)).await;
-    assert_eq!(ended.len(), 1);
+    assert_eq!(ended.reports.len(), 1);
     assert_eq!(rig.left(), 0);
 }
 
@@ -214,7 +214,7 @@ async fn proc_08_the_end_of_an_agent_tells_what_ran_and_what_was_not_looked_at()
     };
     tokio::time::timeout(PATIENCE, ends).await.expect("it ends by itself");
     server(&rig).await;
-    let reports = rig.commands.background.end(&actor(&rig)).await;
+    let reports = rig.commands.background.end(&actor(&rig)).await.reports;
     let states: Vec<BackgroundState> = reports.iter().map(|report| report.state).collect();
     let ended = |code, shown| BackgroundState::Ended { end: End::Exited(code), shown };
     assert_eq!(states, [ended(0, true), ended(4, false), BackgroundState::Running]);
@@ -260,9 +260,12 @@ async fn inv_21_every_wrong_call_is_answered_with_what_to_send() {
     let rig = Rig::new();
     let cases = [
         (json!({}), "`action` is missing"),
-        (json!({"action": "poll"}), "`action` must be one of \"list\", \"log\", \"wait\", \"kill\""),
+        (
+            json!({"action": "poll"}),
+            "`action` must be one of \"list\", \"log\", \"wait\", \"kill\", \"hand_off\"",
+        ),
         (json!({"action": "log"}), "`id` is missing: say which process; you have no background processes"),
-        (json!({"action": "list", "id": "proc_1"}), "`id` belongs to log, wait and kill"),
+        (json!({"action": "list", "id": "proc_1"}), "`id` belongs to log, wait, kill and hand_off"),
         (json!({"action": "wait", "id": "proc_1", "offset": 3}), "`offset` belongs to log"),
         (json!({"action": "kill", "id": "proc_1", "seconds": 3}), "`seconds` belongs to wait"),
         (json!({"action": "wait", "id": "proc_1", "seconds": 601}), "must be at most 600"),
@@ -277,4 +280,101 @@ async fn inv_21_every_wrong_call_is_answered_with_what_to_send() {
     assert!(message.contains("there is no process `proc_2`; yours are proc_1"), "{message}");
     rig.commands.close().await;
     assert_eq!(rig.left(), 0);
+}
+
+fn known() -> Known {
+    let delegation = DelegationId::from_bits(1);
+    Known { parent: heir(), delegation, goal: format!("serve {}", "x".repeat(200)) }
+}
+
+fn heir() -> Actor {
+    Actor::Session(SessionId::from_bits(1))
+}
+
+/// Proves PROC-2, PROC-3: what is handed over is another's, goes on, and its end is told once.
+#[tokio::test]
+async fn proc_02_a_running_process_is_handed_over_with_its_purpose_and_its_end_is_told() {
+    let mut rig = Rig::new();
+    rig.commands.background.introduce(actor(&rig), known());
+    start(&rig, "until test -e go; do :; done; echo served; exit 5").await;
+    let purpose = json!({"action": "hand_off", "id": "proc_1", "purpose": "It serves\nthe pages."});
+    let answer = rig.ok("process", purpose.clone()).await;
+    assert!(answer.contains("proc_1-of-sa-"), "{answer}");
+    assert!(rig.err("process", purpose).await.contains("there is no process `proc_1`"));
+    let leaving = rig.commands.background.end(&actor(&rig)).await;
+    assert_eq!((leaving.reports.len(), leaving.handed_off.len(), leaving.spared.len()), (0, 1, 1));
+    let handed = &leaving.handed_off[0];
+    assert_eq!(
+        (handed.purpose.as_str(), handed.command.starts_with("until test")),
+        ("It serves the pages.", true)
+    );
+    assert_eq!(sweep_but(&actor(&rig), &leaving.spared), []);
+    let heirs = rig.commands.background.of(&heir());
+    assert_eq!((heirs.len(), heirs[0].state), (1, BackgroundState::Running));
+    rig.write("go", "");
+    let notices = until_notices(&mut rig).await;
+    assert_eq!(notices.len(), 1);
+    assert!(notices[0].contains("ended with exit code 5") && notices[0].contains("| served"), "{notices:?}");
+    assert!(notices[0].contains("had handed it over to you"), "{notices:?}");
+    assert_eq!(rig.toolbox.notices(&heir()), Vec::<String>::new(), "once");
+    rig.commands.close().await;
+    assert_eq!(rig.left(), 0);
+}
+
+async fn until_notices(rig: &mut Rig) -> Vec<String> {
+    let told = async {
+        loop {
+            let notices = rig.toolbox.notices(&heir());
+            if !notices.is_empty() {
+                return notices;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("it is told")
+}
+
+#[tokio::test]
+async fn proc_02_what_cannot_be_handed_over_is_refused_with_the_reason() {
+    let rig = Rig::new();
+    let hand_off = |id: &str| json!({"action": "hand_off", "id": id, "purpose": "It serves."});
+    start(&rig, "sleep 971").await;
+    let message = rig.err("process", hand_off("proc_1")).await;
+    assert!(message.contains("you work for nobody"), "{message}");
+    rig.commands.background.introduce(actor(&rig), known());
+    let message = rig.err("process", json!({"action": "hand_off", "id": "proc_1"})).await;
+    assert!(message.contains("`purpose` must say in one sentence"), "{message}");
+    start(&rig, "true").await;
+    process(&rig, "wait", "proc_2").await;
+    let message = rig.err("process", hand_off("proc_2")).await;
+    assert!(message.contains("only a running process"), "{message}");
+    for id in ["proc_3", "proc_4", "proc_5"] {
+        start(&rig, "sleep 971").await;
+        rig.ok("process", hand_off(id)).await;
+    }
+    let message = rig.err("process", hand_off("proc_1")).await;
+    assert!(message.contains("may hand over 3 processes"), "{message}");
+    rig.commands.close().await;
+    assert_eq!(rig.left(), 0);
+}
+
+/// Proves PROC-6, PROC-7.
+#[tokio::test]
+async fn proc_06_the_ends_of_a_subagents_own_processes_are_told_above_only_when_that_is_wanted() {
+    let mut rig = Rig::new();
+    rig.commands.background.introduce(actor(&rig), known());
+    start(&rig, "true").await;
+    process(&rig, "wait", "proc_1").await;
+    rig.commands.background.surface();
+    start(&rig, "echo hello; exit 7").await;
+    let notices = until_notices(&mut rig).await;
+    assert_eq!(notices.len(), 1, "the end before it was wanted is not told: {notices:?}");
+    for words in
+        ["of your subagent sa-", "delegation deleg_00000001", "proc_2 ended with exit code 7", "| hello"]
+    {
+        assert!(notices[0].contains(words), "{words}: {notices:?}");
+    }
+    let goal = format!("| serve {}\n", "x".repeat(114));
+    assert!(notices[0].contains(&goal), "PROC-7: {notices:?}");
+    rig.commands.close().await;
 }

@@ -84,6 +84,25 @@ pub enum Reach {
     Joined,
 }
 
+/// What happens to a call when all slots are taken (`delegation.at_capacity`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtCapacity {
+    /// It waits in the queue.
+    Queue,
+    /// Its caller waits for it; slots count calls instead of children.
+    Sync,
+    /// It is refused unless it can start whole.
+    Reject,
+}
+
+/// Why a call is answered otherwise than its session could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fallback {
+    /// All slots were taken, so its caller waits (CAP-6).
+    AtCapacity,
+}
+
 /// Who asked for a delegation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lineage {
@@ -186,6 +205,9 @@ pub struct Unit {
     /// What its tasks have in common; `None` for a task without group, and for a call that comes back whole.
     #[serde(default)]
     pub group: Option<String>,
+    /// Whether the caller waits for it although the call comes back later (CAP-9).
+    #[serde(default)]
+    pub inline: bool,
 }
 
 impl Unit {
@@ -214,6 +236,7 @@ impl Unit {
             id: if several { UnitId::part(delegation, k) } else { UnitId::whole(delegation) },
             task_indexes,
             group: group.map(str::to_owned),
+            inline: false,
         });
         units.collect()
     }
@@ -230,6 +253,10 @@ pub struct Ticket {
     pub children: Vec<ChildId>,
     /// The paths of the live transcripts by task index; empty where there is none.
     pub transcripts: Vec<String>,
+    /// How its results come back, which may be less than what was asked for.
+    pub reach: Reach,
+    /// Why that is less, where the caller could not know.
+    pub fallback: Option<Fallback>,
 }
 
 #[cfg(test)]
@@ -303,6 +330,6 @@ mod tests {
         assert_eq!(task, Task::of("g"));
         let unit: Unit =
             serde_json::from_str(r#"{"id": "deleg_1", "task_indexes": [0]}"#).expect("an older unit");
-        assert_eq!(unit.group, None);
+        assert_eq!((unit.group, unit.inline), (None, false));
     }
 }

@@ -1,7 +1,7 @@
 //! The facts that the owner of a delegation records. They are the events of the state machines, so replaying them gives
 //! the live state again.
 
-use crate::batch::{Lineage, OnCrash, Reach, Setting, Task, Ticket, Unit};
+use crate::batch::{Fallback, Lineage, OnCrash, Reach, Setting, Task, Ticket, Unit};
 use crate::child::ChildEvent;
 use crate::ids::{CallKey, ChildId, DelegationId, Epoch, OwnerId, UnitId};
 use crate::report::Report;
@@ -51,6 +51,9 @@ pub struct Accepted {
     pub setting: Setting,
     /// The paths of the live transcripts by task index; empty where there is none.
     pub transcripts: Vec<String>,
+    /// Why the caller waits although its session could be told later.
+    #[serde(default)]
+    pub fallback: Option<Fallback>,
 }
 
 /// Facts of one delegation that are recorded together or not at all.
@@ -111,6 +114,8 @@ impl Accepted {
             units: self.units.clone(),
             children: self.children.clone(),
             transcripts: self.transcripts.clone(),
+            reach: self.reach,
+            fallback: self.fallback,
         }
     }
 }

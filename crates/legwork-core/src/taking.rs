@@ -99,15 +99,31 @@ impl Taker<'_> {
         mut new_claim: impl FnMut() -> ClaimId,
     ) -> Result<Vec<ClaimId>, StoreError> {
         let mut claims = Vec::new();
-        for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-            if let DeliveryState::Claimed { claim, .. } = &delivery.state
-                && self.hand(delivery.claimant()).await? == Hand::Mine
-            {
-                claims.push(claim.clone());
-            } else if self.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
-                claims.extend(self.facts.claim(&unit.id, new_claim(), signature, self.at).await?);
-            }
+        for place in 0..record.accepted.units.len() {
+            claims.extend(self.take_unit((record, place), signature, &mut new_claim).await?);
         }
         Ok(claims)
+    }
+
+    /// As [`Taker::take_all`], for the unit at this place.
+    ///
+    /// # Errors
+    /// [`StoreError`]; a claim that was made all the same stays with this process and comes free with it.
+    pub async fn take_unit(
+        &self,
+        (record, place): (&DelegationRecord, usize),
+        signature: &str,
+        mut new_claim: impl FnMut() -> ClaimId,
+    ) -> Result<Option<ClaimId>, StoreError> {
+        let (unit, delivery) = (&record.accepted.units[place], &record.deliveries[place]);
+        if let DeliveryState::Claimed { claim, .. } = &delivery.state
+            && self.hand(delivery.claimant()).await? == Hand::Mine
+        {
+            return Ok(Some(claim.clone()));
+        }
+        if self.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
+            return self.facts.claim(&unit.id, new_claim(), signature, self.at).await;
+        }
+        Ok(None)
     }
 }

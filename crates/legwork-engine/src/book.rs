@@ -4,19 +4,21 @@
 //! It does not know how a child works, how facts are stored or who watches.
 
 mod adoption;
+mod capacity;
 mod entry;
 mod queue;
 mod stopping;
 mod supervision;
 mod vocabulary;
 
+pub use capacity::{Capacity, Load, Placement, policy};
 pub use entry::{Delegated, Tracked};
 pub use queue::FairQueue;
 pub use supervision::Warning;
 pub use vocabulary::{Adopted, Effect, Event, Loss, NewIds, ReplyTo};
 
 use crate::options::Options;
-use legwork_core::batch::{NewBatch, Reach, Unit};
+use legwork_core::batch::{Fallback, NewBatch, Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
@@ -31,6 +33,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 #[derive(Debug)]
 pub struct Book {
     options: Options,
+    capacity: Box<dyn Capacity>,
     owner: OwnerId,
     delegations: BTreeMap<DelegationId, Delegated>,
     /// Where each child is found.
@@ -60,6 +63,7 @@ impl Book {
     /// An empty book of one owner.
     pub fn new(options: Options, owner: OwnerId) -> Self {
         Book {
+            capacity: policy(&options),
             options,
             owner,
             delegations: BTreeMap::new(),
@@ -96,23 +100,28 @@ impl Book {
     /// Why `batch` cannot be accepted now, if it cannot.
     pub fn objection(&self, batch: &NewBatch) -> Option<Refusal> {
         let depth = batch.lineage.depth;
-        let waiting = self.queue.len();
         let asked = batch.tasks.len();
-        // Slots that are free now do not count against the queue: their children start at once.
-        let free = self.options.children_max.saturating_sub(self.slots_used + self.returning.len());
-        let room = self.options.waiting_max() + free;
         if asked == 0 {
             Some(Refusal::Empty)
         } else if self.gate == Gate::Paused {
             Some(Refusal::Paused)
-        } else if self.gate == Gate::Released || self.is_ending(batch.lineage.parent.as_ref()) {
+        } else if self.gate == Gate::Released {
+            Some(Refusal::Ending)
+        } else if self.is_ending(batch.lineage.parent.as_ref()) {
             Some(Refusal::Stopping)
         } else if depth >= self.options.depth_max {
             Some(Refusal::TooDeep { depth, depth_max: self.options.depth_max })
-        } else if waiting + asked > room {
-            Some(Refusal::QueueFull { asked, waiting, queue_max: self.options.waiting_max() })
         } else {
-            None
+            self.capacity.objection(asked, &self.load())
+        }
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            running: self.slots_used + self.returning.len(),
+            waiting: self.queue.len(),
+            calls: self.delegations.values().filter(|delegated| delegated.is_in_background()).count(),
+            is_admitted: false,
         }
     }
 
@@ -174,7 +183,8 @@ impl Book {
         if let Some(refusal) = self.objection(&batch) {
             return vec![Effect::Refuse(reply, refusal)];
         }
-        let accepted = accepted(batch, ids, self.options.independent_completions);
+        let mut accepted = accepted(batch, ids, self.options.independent_completions);
+        self.place(&mut accepted);
         let ticket = accepted.ticket();
         for (index, child) in accepted.children.iter().enumerate() {
             self.whereabouts.insert(child.clone(), (accepted.delegation.clone(), index));
@@ -187,6 +197,26 @@ impl Book {
         let record = delegated.append(vec![Fact::Accepted(Box::new(accepted))], &self.owner, now);
         self.delegations.insert(ticket.delegation.clone(), delegated);
         vec![Effect::Record(record), Effect::Accept(reply, ticket)]
+    }
+
+    /// Says which units come back later. A call without any is one that its caller waits for (CAP-6, CAP-9).
+    fn place(&self, accepted: &mut Accepted) {
+        match accepted.reach {
+            Reach::Joined => return,
+            Reach::Push | Reach::History => {}
+        }
+        let mut load = self.load();
+        for unit in &mut accepted.units {
+            unit.inline = self.capacity.place(&load) == Placement::Inline;
+            if unit.inline && !load.is_admitted {
+                break;
+            }
+            load.is_admitted = true;
+        }
+        if !load.is_admitted {
+            (accepted.reach, accepted.fallback) = (Reach::Joined, Some(Fallback::AtCapacity));
+            accepted.units.iter_mut().for_each(|unit| unit.inline = false);
+        }
     }
 
     fn parked(&mut self, child: &ChildId, now: Now) -> Vec<Effect> {
@@ -273,7 +303,7 @@ impl Book {
         if self.gate == Gate::Released {
             return;
         }
-        while self.slots_used < self.options.children_max {
+        while self.capacity.may_run(self.slots_used) {
             // A child that was stopped meanwhile cannot take the slot, and the next one gets it.
             if let Some(child) = self.returning.pop_front() {
                 if let Some(recorded) = self.record(&child, ChildEvent::SlotGranted, None, now) {
@@ -374,5 +404,6 @@ fn accepted(batch: NewBatch, ids: NewIds, independent: bool) -> Accepted {
         units,
         setting: batch.setting,
         transcripts: ids.transcripts,
+        fallback: None,
     }
 }

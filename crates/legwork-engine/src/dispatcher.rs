@@ -23,7 +23,7 @@ use announce::End;
 use commit::{Commits, Done};
 use housekeeping::Chores;
 use legwork_core::batch::{NewBatch, Ticket};
-use legwork_core::ids::{ChildId, DelegationId, SessionId};
+use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Steer, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
@@ -41,6 +41,8 @@ pub(crate) enum Message {
     Dispatch(Box<NewBatch>, oneshot::Sender<Result<Ticket, DispatchError>>),
     /// Answered when all children have settled, or with the reason why that will not be stored here.
     Join(DelegationId, oneshot::Sender<Result<(), String>>),
+    /// As `Join`, for the children of one unit.
+    JoinUnit(DelegationId, UnitId, oneshot::Sender<Result<(), String>>),
     Stop {
         scope: Scope,
         notice: StopNotice,
@@ -109,6 +111,8 @@ pub(crate) struct Dispatcher {
     said: HashMap<ChildId, Said>,
     waiting: Waiting,
     settled: VecDeque<DelegationId>,
+    /// How many children of each unit have settled, and that is stored.
+    told: HashMap<UnitId, usize>,
     /// What is told of settled children once their settling is durable.
     ends: HashMap<ChildId, End>,
 }
@@ -120,6 +124,7 @@ struct Waiting {
     dispatches: HashMap<ReplyTo, oneshot::Sender<Result<Ticket, DispatchError>>>,
     stops: HashMap<ReplyTo, oneshot::Sender<Stopped>>,
     joins: HashMap<DelegationId, Vec<oneshot::Sender<Result<(), String>>>>,
+    unit_joins: HashMap<UnitId, Vec<oneshot::Sender<Result<(), String>>>>,
     slots: HashMap<ChildId, oneshot::Sender<Result<(), StopNotice>>>,
 }
 
@@ -149,6 +154,7 @@ impl Dispatcher {
             tasks: HashMap::new(),
             waiting: Waiting::default(),
             settled: VecDeque::new(),
+            told: HashMap::new(),
             ends: HashMap::new(),
         };
         if paused {
@@ -211,6 +217,7 @@ impl Dispatcher {
         match message {
             Message::Dispatch(batch, reply) => self.dispatch(batch, reply),
             Message::Join(delegation, reply) => self.join(delegation, reply),
+            Message::JoinUnit(delegation, unit, reply) => self.join_unit(&delegation, unit, reply),
             Message::Stop { scope, notice, reply } => {
                 let waiter = self.waiting.new_reply();
                 self.waiting.stops.insert(waiter, reply);
@@ -271,6 +278,25 @@ impl Dispatcher {
             self.waiting.joins.entry(delegation).or_default().push(reply);
         } else {
             // Settled, or not of this process: the store has the answer. A caller that went away needs none.
+            reply.send(Ok(())).ok();
+        }
+    }
+
+    fn join_unit(
+        &mut self,
+        delegation: &DelegationId,
+        unit: UnitId,
+        reply: oneshot::Sender<Result<(), String>>,
+    ) {
+        let known = self.book.delegation(delegation);
+        let known =
+            known.and_then(|delegated| delegated.accepted.units.iter().find(|known| known.id == unit));
+        if known
+            .is_some_and(|known| self.told.get(&unit).copied().unwrap_or_default() < known.task_indexes.len())
+        {
+            self.waiting.unit_joins.entry(unit).or_default().push(reply);
+        } else {
+            // As for a whole delegation.
             reply.send(Ok(())).ok();
         }
     }

@@ -6,7 +6,7 @@ use crate::options::{Options, OptionsError};
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{NewBatch, Ticket};
-use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId};
+use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, SteerError,
@@ -200,6 +200,15 @@ impl Delegator for Handle {
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
             self.settled_elsewhere(&delegation).await?;
             courier::collect(&self.wiring, &delegation).await
+        })
+    }
+
+    fn join_unit(&self, delegation: &DelegationId, unit: &UnitId) -> Pending<'_, Result<Joined, JoinError>> {
+        let (delegation, unit) = (delegation.clone(), unit.clone());
+        Box::pin(async move {
+            let settled = self.ask(|reply| Message::JoinUnit(delegation.clone(), unit.clone(), reply)).await;
+            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
+            courier::collect_unit(&self.wiring, &delegation, &unit).await
         })
     }
 

@@ -1,6 +1,7 @@
 //! The engine's limits and patience, validated once at the start. There are no hidden defaults: whoever builds the
 //! engine states every number.
 
+pub use legwork_core::batch::AtCapacity;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -22,15 +23,6 @@ pub struct Options {
     pub patience: Patience,
     /// From a stop request to the abort (`delegation.stop_grace_ms`).
     pub stop_grace: Duration,
-}
-
-/// What happens to a call when all slots are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtCapacity {
-    /// It waits in the queue.
-    Queue,
-    /// It is refused unless it can start whole.
-    Reject,
 }
 
 /// How long a child may be without progress, by phase (STALL-4, STALL-5).
@@ -89,13 +81,5 @@ impl Options {
             "1 second",
         )?;
         Ok(self)
-    }
-
-    /// How many children may wait: none when a call that cannot start whole is refused.
-    pub fn waiting_max(&self) -> usize {
-        match self.at_capacity {
-            AtCapacity::Queue => self.queue_max,
-            AtCapacity::Reject => 0,
-        }
     }
 }

@@ -23,7 +23,14 @@ fn worlds(scenario: Scenario, usual: u64) -> Figures {
 #[test]
 fn the_laws_hold_whatever_happens() {
     let figures = worlds(Scenario::Anything, 3000);
-    let rare = [figures.granted, figures.withdrawals, figures.deaths, figures.releases, figures.refusals];
+    let rare = [
+        figures.inline,
+        figures.granted,
+        figures.withdrawals,
+        figures.deaths,
+        figures.releases,
+        figures.refusals,
+    ];
     assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
 }
 

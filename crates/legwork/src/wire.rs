@@ -238,6 +238,7 @@ impl Tools {
             DelegateTool::new(DelegateOptions {
                 reach,
                 concurrent_max: settings.max_concurrent_children,
+                at_capacity: at_capacity(settings),
                 depth_max: depth_max(settings),
                 independent_completions: settings.independent_completions,
                 goal_bytes_max: settings.goal_max_bytes,
@@ -303,16 +304,20 @@ pub fn depth_max(settings: &DelegationSettings) -> u32 {
     u32::try_from(most).unwrap_or(u32::MAX)
 }
 
+fn at_capacity(settings: &DelegationSettings) -> AtCapacity {
+    match settings.at_capacity {
+        settings::AtCapacity::Queue => AtCapacity::Queue,
+        settings::AtCapacity::Sync => AtCapacity::Sync,
+        settings::AtCapacity::Reject => AtCapacity::Reject,
+    }
+}
+
 fn options(settings: &DelegationSettings) -> Options {
     Options {
         children_max: settings.max_concurrent_children,
         queue_max: settings.queue_max,
         depth_max: depth_max(settings),
-        at_capacity: match settings.at_capacity {
-            // Running a call in its caller's turn at capacity is not built; the settings refuse it.
-            settings::AtCapacity::Queue | settings::AtCapacity::Sync => AtCapacity::Queue,
-            settings::AtCapacity::Reject => AtCapacity::Reject,
-        },
+        at_capacity: at_capacity(settings),
         independent_completions: settings.independent_completions,
         patience: Patience {
             idle: settings.stall_idle,

@@ -334,13 +334,7 @@ fn files_that_are_not_text_or_not_there_are_told() {
 
 #[test]
 fn what_is_not_built_yet_is_refused_by_name() {
-    let cases = [
-        "at_capacity = \"sync\"",
-        "worktree_isolation = true",
-        "command = \"claude\"",
-        "args = []",
-        "default_toolsets = [\"files\"]",
-    ];
+    let cases = ["command = \"claude\"", "args = []", "default_toolsets = [\"files\"]"];
     for line in cases {
         let machine = Machine::new().with_user(format!("[delegation]\n{line}\n"));
         machine.refuses("not_built", &[":2:", "is not built yet"]);

@@ -12,7 +12,7 @@ use super::open::{Left, OpenSession};
 use super::setup::{OpenError, SessionSetup, Which};
 use crate::models::Model;
 use desk::Desk;
-use legwork_core::batch::Route;
+use legwork_core::batch::{Reach, Route};
 use legwork_core::ids::SessionId;
 use legwork_core::message::Message;
 use legwork_core::outcome::StopReason;
@@ -148,8 +148,8 @@ impl ConversationHandle {
         taken
     }
 
-    /// Ends the turn that runs, or gives up one that waits to be tried again. Children go on, and messages that wait
-    /// become turns as before. Without a turn nothing happens.
+    /// Ends the turn that runs, or gives up one that waits to be tried again. Children in the
+    /// background go on, those that the turn waits for end with it, and messages that wait become turns as before. Without a turn nothing happens.
     pub fn stop_turn(&self, notice: StopNotice) {
         self.shared.desk.borrow().stop_turn(notice);
     }
@@ -202,6 +202,10 @@ impl ConversationHandle {
 }
 
 impl Inbox for ConversationHandle {
+    fn reach(&self) -> Reach {
+        Reach::Push
+    }
+
     fn idle(&self) -> Pending<'_, bool> {
         let mut desk = self.shared.desk.subscribe();
         Box::pin(async move {

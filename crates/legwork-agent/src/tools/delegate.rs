@@ -17,11 +17,13 @@ use super::{Effect, Invocation, Site, Tool, ToolOutput};
 use crate::models::ToolSpec;
 use action::Action;
 use budget::Budget;
-use legwork_core::batch::{NewBatch, OnCrash, Reach, Route, Setting, Task};
+use legwork_core::batch::{AtCapacity, Fallback, NewBatch, OnCrash, Reach, Route, Setting, Task, Ticket};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::ToolResult;
-use legwork_core::ports::{Delegator, Pending};
+use legwork_core::outcome::StopReason;
+use legwork_core::ports::{Delegator, JoinError, Joined, Pending};
+use legwork_core::steering::Scope;
 use lists::Lists;
 use routes::{NamedRoutes, NoRoutes, assign_routes};
 use serde_json::{Value, json};
@@ -33,8 +35,11 @@ use tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks, route_names};
 pub const DELEGATE_TASK: &str = "delegate_task";
 
 /// Said once to an agent whose session cannot take results later (OUT-9).
-const NO_ASYNC: &str = "no_async: this session ends with its answer, so nothing can come back later; the call was carried out inline, \
-     and this reply already holds the outcome";
+const NO_ASYNC: &str = "no_async: this session (a single prompt, lines from a script, or a subagent's own) ends with its answer, so \
+     nothing can come back later; the call was carried out inline, and this reply already holds the outcome";
+/// Said of a call for which there was no slot in the background (OUT-9).
+const AT_CAPACITY: &str = "at_capacity: as many calls work in the background as may (delegation.max_concurrent_children); the call was \
+     carried out inline, and this reply already holds the outcome";
 
 /// Whether the result of a call holds what its subagents found, and is not just the handle of work that goes on.
 pub(crate) fn carries_results(result: &ToolResult, reach: Reach) -> bool {
@@ -56,6 +61,8 @@ pub struct DelegateOptions {
     pub reach: Reach,
     /// Children that run at once (`delegation.max_concurrent_children`).
     pub concurrent_max: usize,
+    /// What happens to a call when all slots are taken (`delegation.at_capacity`).
+    pub at_capacity: AtCapacity,
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
     /// switched off; children at or below it do not get this tool (BUILD-3).
     pub depth_max: u32,
@@ -148,19 +155,18 @@ impl DelegateTool {
         let tasks = self.tasks(fields, &rules, site).map_err(|error| error.to_string())?;
         let reserved = self.budget.reserve(tasks.len())?;
         let batch = self.batch(site, call_id, tasks.clone());
-        let reach = batch.reach;
         let mut unused = tasks::without_effect(fields);
         if !self.options.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
             unused.push(tasks::GROUP.to_owned());
         }
         let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
         reserved.keep();
-        match reach {
+        match ticket.reach {
             Reach::Push | Reach::History => {
                 unused.retain(|key| key != tasks::BACKGROUND);
-                Ok(ToolOutput::ok(handed::handle(&ticket, &tasks, &unused).to_string()))
+                Ok(self.handed(delegator, (&ticket, &tasks), &unused).await)
             }
-            Reach::Joined => self.join(delegator, site, (&ticket.delegation, unused)).await,
+            Reach::Joined => self.join(delegator, site, (&ticket, unused)).await,
         }
     }
 
@@ -172,15 +178,42 @@ impl DelegateTool {
         Ok(tasks)
     }
 
+    /// The handle of a call that comes back later, with the results of those units that did not find room in the
+    /// background (CAP-9).
+    async fn handed(
+        &self,
+        delegator: &dyn Delegator,
+        (ticket, tasks): (&Ticket, &[Task]),
+        unused: &[String],
+    ) -> ToolOutput {
+        let mut handle = handed::handle(ticket, tasks, unused);
+        let (mut entries, mut acknowledge) = (Vec::new(), Vec::new());
+        for unit in ticket.units.iter().filter(|unit| unit.inline) {
+            match delegator.join_unit(&ticket.delegation, &unit.id).await {
+                Ok(joined) => {
+                    let shown = (unit.task_indexes.as_slice(), self.options.summary_bytes_max);
+                    entries.extend(answer::entries(&joined.record, shown));
+                    acknowledge.extend(joined.claims);
+                }
+                Err(error) => entries.push(json!({"delegation_id": unit.id, "error": error.to_string()})),
+            }
+        }
+        if !entries.is_empty() {
+            handed::add_inline(&mut handle, entries);
+        }
+        ToolOutput { acknowledge, ..ToolOutput::ok(handle.to_string()) }
+    }
+
     /// Waits for what was delegated; the caller gives its slot back meanwhile.
     async fn join(
         &self,
         delegator: &dyn Delegator,
         site: &Site,
-        (delegation, mut unused): (&DelegationId, Vec<String>),
+        (ticket, mut unused): (&Ticket, Vec<String>),
     ) -> Result<ToolOutput, String> {
+        let delegation = &ticket.delegation;
         site.line.park().await;
-        let joined = delegator.join(delegation).await;
+        let joined = joined(delegator, site, delegation).await;
         let unparked = site.line.unpark().await;
         // A stop that comes after the results does not take them away: they are stored with the end of the turn.
         let joined = match (joined, unparked) {
@@ -191,7 +224,10 @@ impl DelegateTool {
             (Err(error), Ok(())) => return Err(error.to_string()),
         };
         let mut notes = Vec::new();
-        if self.owes_no_async(site, &unused) {
+        if ticket.fallback == Some(Fallback::AtCapacity) {
+            unused.retain(|key| key != tasks::BACKGROUND);
+            notes.push(AT_CAPACITY.to_owned());
+        } else if self.owes_no_async(site, &unused) {
             unused.retain(|key| key != tasks::BACKGROUND);
             notes.push(NO_ASYNC.to_owned());
         }
@@ -246,6 +282,30 @@ impl DelegateTool {
         }
         setting
     }
+}
+
+/// Waits for what was delegated. Where a session that can be told later waits all the same, a stop of its turn reaches what
+/// it waits for (DISP-7), and what has been done until then is the result. For a child the engine sees to that, and for
+/// a session that always waits whoever stops it does.
+async fn joined(
+    delegator: &dyn Delegator,
+    site: &Site,
+    delegation: &DelegationId,
+) -> Result<Joined, JoinError> {
+    let mut join = delegator.join(delegation);
+    if site.lineage.depth > 0 || site.reach == Reach::Joined {
+        return join.await;
+    }
+    let notice = tokio::select! {
+        biased;
+        joined = &mut join => return joined,
+        notice = site.line.stopped() => notice,
+    };
+    // A process that ends leaves its work to the next one.
+    if notice.reason != StopReason::Shutdown {
+        delegator.stop(Scope::Delegation(delegation.clone()), StopReason::ParentStopped, notice.force).await;
+    }
+    join.await
 }
 
 impl Tool for DelegateTool {

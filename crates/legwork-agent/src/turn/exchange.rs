@@ -7,6 +7,7 @@ use crate::journal::{Ended, Next, Outputs};
 use crate::tools::Effect;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use legwork_core::batch::Reach;
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::StopNotice;
@@ -15,6 +16,11 @@ use legwork_core::report::TraceItem;
 use legwork_core::step::{Actor, Reply};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long a stopped turn of a session waits for the ends of subagents that it waited for.
+const ENDS_MAX: Duration = Duration::from_secs(10);
 
 /// A reply, the results of its first calls, and the calls that are to come.
 pub(super) struct Exchange {
@@ -45,6 +51,15 @@ impl Exchange {
         let never = calls.map(|prepared| (prepared.action(), words::never_begun(&prepared.call, reason)));
         Outputs { never_begun: never.collect(), ..Outputs::default() }
     }
+}
+
+/// Whether the calls of a turn still bring what their subagents have done when a stop comes (DISP-7): those of a session that
+/// can be told later and waits all the same. A child that is stopped has its own grace for its own end, and a process
+/// that ends waits for nothing.
+fn brings_ends(agent: &Agent, batch: &Batch, notice: StopNotice) -> bool {
+    let rejoins = batch.calls.iter().any(|call| call.effect() == Effect::Rejoins);
+    let waits = agent.site.lineage.depth == 0 && agent.site.reach != Reach::Joined;
+    rejoins && waits && notice.reason != StopReason::Shutdown
 }
 
 impl Turn<'_> {
@@ -114,20 +129,32 @@ impl Turn<'_> {
         }
         let side_by_side_max = agent.limits.side_by_side_max.max(1);
         let mut running = stream::iter(calls).buffer_unordered(side_by_side_max);
-        let stopped = loop {
+        let mut stopped = None;
+        let patience = sleep(ENDS_MAX);
+        tokio::pin!(patience);
+        loop {
             let (index, ended) = tokio::select! {
                 biased;
-                notice = self.stop.heard() => break Some(notice),
+                notice = self.stop.heard(), if stopped.is_none() => {
+                    stopped = Some(notice);
+                    if !brings_ends(agent, batch, notice) {
+                        break;
+                    }
+                    // Deadline: what the turn waited for was told to end, and has its grace.
+                    patience.as_mut().reset(Instant::now() + ENDS_MAX);
+                    continue;
+                }
+                () = &mut patience, if stopped.is_some() => break,
                 next = running.next() => match next {
                     Some(ended) => ended,
-                    None => break None,
+                    None => break,
                 },
             };
             done[index] = Some(ended);
             if done.iter().all(Option::is_some) {
-                break None;
+                break;
             }
-        };
+        }
         drop(running);
         Ran { done, begun: begun.into_iter().map(AtomicBool::into_inner).collect(), stopped }
     }

@@ -3,7 +3,7 @@
 use crate::delegate_calls::{Door, OPTIONS};
 use crate::fakes::{Bench, FakeDelegator, FakeModel, Say, call, json_of};
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Effect, Site, Tool};
-use legwork_core::batch::Reach;
+use legwork_core::batch::{AtCapacity, Fallback, Reach};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::outcome::{Ending, FailureKind, Outcome};
@@ -132,6 +132,43 @@ async fn out_02_a_joined_call_in_several_units_brings_all_of_them_and_their_clai
     assert_eq!(output.acknowledge.len(), 2);
 }
 
+/// Proves CAP-6, OUT-9.
+#[tokio::test]
+async fn cap_06_a_call_without_a_slot_is_waited_for_and_says_so_every_time() {
+    let mut delegator = FakeDelegator::new().await;
+    delegator.fallback = Some(Fallback::AtCapacity);
+    let door = Door::to(delegator, PUSH);
+    for _ in 0..2 {
+        let output = door.call_from(site(&door), json!({"goal": "a", "background": true})).await;
+        let answer = json_of(&output);
+        assert_eq!((answer["results"][0]["summary"].as_str(), output.acknowledge.len()), (Some("did: a"), 1));
+        let note = answer["note"].as_str().expect("a note");
+        for words in ["at_capacity", "delegation.max_concurrent_children", "inline", "holds the outcome"] {
+            assert!(note.contains(words), "{words} is missing in {note}");
+        }
+        assert!(!note.contains("no_async") && answer.get("status").is_none(), "{answer}");
+    }
+}
+
+/// Proves CAP-9, OUT-7.
+#[tokio::test]
+async fn cap_09_units_without_room_come_back_in_the_handle_and_the_others_later() {
+    let mut delegator = FakeDelegator::new().await;
+    (delegator.independent, delegator.later_inline) = (true, true);
+    let door = Door::to(delegator, DelegateOptions { independent_completions: true, ..PUSH });
+    let output = door.call_from(site(&door), grouped()).await;
+    let handle = json_of(&output);
+    assert_eq!(
+        (&handle["status"], handle["units"].as_array().map(Vec::len)),
+        (&json!("dispatched"), Some(2))
+    );
+    let inline = handle["inline_results"].as_array().expect("results");
+    assert_eq!((inline.len(), &inline[0]["task_index"]), (1, &json!(1)), "{handle}");
+    assert_eq!(inline[0]["summary"], json!("did: look at the whole thing"));
+    assert!(handle["note"].as_str().is_some_and(|note| note.contains("at_capacity")), "{handle}");
+    assert_eq!(output.acknowledge.len(), 1, "the others are not delivered by this");
+}
+
 #[test]
 fn tool_03_groups_are_offered_only_where_calls_come_back_by_them() {
     let described = |options| {
@@ -144,6 +181,37 @@ fn tool_03_groups_are_offered_only_where_calls_come_back_by_them() {
     let (offered, text) = described(DelegateOptions { independent_completions: true, ..PUSH });
     assert!(offered && text.contains("tasks of one `group` come back together"), "{text}");
     assert!(!text.contains("results of a call come together"), "{text}");
+}
+
+/// Proves TOOL-6, CAP-1.
+#[test]
+fn tool_06_what_is_said_of_slots_is_what_the_policy_does() {
+    for (at_capacity, words) in [
+        (AtCapacity::Queue, "Up to 10 run at once; the others wait their turn"),
+        (AtCapacity::Reject, "a call that does not fit is refused"),
+        (AtCapacity::Sync, "A call takes up to 10 tasks, and up to 10 calls work in the background"),
+    ] {
+        let text = DelegateTool::new(DelegateOptions { at_capacity, ..PUSH }).spec().description;
+        assert!(text.contains(words), "{words} is missing in {text}");
+    }
+}
+
+/// Proves MODE-2, MODE-3, MODE-5: what a front door declares counts, and the least of it.
+#[tokio::test]
+async fn mode_03_a_call_comes_back_later_only_where_its_front_door_says_so() {
+    for (promised, declared, expected) in [
+        (Reach::Push, Reach::History, Reach::History),
+        (Reach::History, Reach::History, Reach::History),
+        (Reach::Push, Reach::Joined, Reach::Joined),
+        (Reach::History, Reach::Joined, Reach::Joined),
+        (Reach::Joined, Reach::History, Reach::Joined),
+    ] {
+        let door = Door::new(DelegateOptions { reach: promised, ..PUSH }).await;
+        let site = Site { reach: declared, ..site(&door) };
+        let answer = json_of(&door.call_from(site, json!({"goal": "a"})).await);
+        assert_eq!(door.batch().reach, expected, "promised {promised:?}, declared {declared:?}");
+        assert_eq!(answer.get("results").is_some(), expected == Reach::Joined, "{answer}");
+    }
 }
 
 #[tokio::test]

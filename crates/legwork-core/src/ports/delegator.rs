@@ -3,7 +3,7 @@
 use super::{Inbox, Pending, Watch};
 use crate::batch::{NewBatch, Ticket};
 use crate::child::ChildState;
-use crate::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId};
+use crate::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use crate::outcome::{Force, StopReason};
 use crate::pulse::Pulse;
 use crate::record::DelegationRecord;
@@ -25,6 +25,9 @@ pub trait Delegator: Send + Sync {
     ///
     /// Dropping the future ends the wait and stops nothing.
     fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>>;
+
+    /// As [`Delegator::join`], for one unit of the delegation.
+    fn join_unit(&self, delegation: &DelegationId, unit: &UnitId) -> Pending<'_, Result<Joined, JoinError>>;
 
     /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends.
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped>;
@@ -95,6 +98,33 @@ pub enum Refusal {
         /// The limit.
         queue_max: usize,
     },
+    /// There is no slot for every task, and calls do not wait (CAP-7).
+    #[error(
+        "{asked} tasks do not fit: {free} slots are free, delegation.max_concurrent_children is {children_max}, and delegation.at_capacity is \"reject\". Nothing was started; wait until a running subagent has ended and call again, or send fewer tasks"
+    )]
+    NoSlots {
+        /// Tasks of the call.
+        asked: usize,
+        /// Slots that are free.
+        free: usize,
+        /// All slots.
+        children_max: usize,
+    },
+    /// A call may have no more tasks than there are slots (TASK-3).
+    #[error(
+        "the call has {asked} tasks and delegation.max_concurrent_children is {tasks_max}. Nothing was started; send fewer tasks in one call, or have whoever runs this raise that key"
+    )]
+    TooManyTasks {
+        /// Tasks of the call.
+        asked: usize,
+        /// The most that one call may have.
+        tasks_max: usize,
+    },
+    /// The process is ending (CAP-10).
+    #[error(
+        "this process is ending and takes nothing new; nothing was started. Call again when the session is open again"
+    )]
+    Ending,
     /// The caller is being stopped.
     #[error("this agent is being stopped; nothing was started")]
     Stopping,

@@ -2,11 +2,17 @@
 //! front door.
 
 use super::Pending;
+use crate::batch::Reach;
 use crate::ids::{ClaimId, SessionId};
 use crate::record::DelegationRecord;
 
 /// Takes completions for one open session.
 pub trait Inbox: Send + Sync {
+    /// How it takes completions, and those of which calls: [`Reach::Push`] wakes its session with a turn,
+    /// [`Reach::History`] stores a row that the next turn of the session reads and wakes nobody (MODE-6). An inbox of
+    /// [`Reach::Joined`] is offered nothing.
+    fn reach(&self) -> Reach;
+
     /// Resolves when the session is idle: no turn runs and no message of a user waits. Nothing is promised for the
     /// moment after. `false` when the session is closed and will never be idle again.
     ///

@@ -1,6 +1,7 @@
 //! One delegation as the book holds it, and the facts that its changes leave behind.
 
 use legwork_core::aftermath::Inactivity;
+use legwork_core::batch::{Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, Epoch, OwnerId};
@@ -144,9 +145,21 @@ impl Delegated {
         self.open == 0
     }
 
+    /// The unit that the task at `index` belongs to.
+    pub fn unit(&self, index: usize) -> &Unit {
+        &self.accepted.units[self.unit_of[index]]
+    }
+
     /// Whether every child of the unit that the task at `index` belongs to has settled.
     pub fn is_unit_settled(&self, index: usize) -> bool {
         self.open_of_unit[self.unit_of[index]] == 0
+    }
+
+    /// Whether something of it that has not settled comes back later: such a call takes a slot where slots count calls.
+    pub fn is_in_background(&self) -> bool {
+        let units = self.accepted.units.iter().zip(&self.open_of_unit);
+        self.accepted.reach != Reach::Joined
+            && units.into_iter().any(|(unit, open)| !unit.inline && *open > 0)
     }
 
     /// Wraps facts into an append that follows everything handed to the store before.

@@ -2,7 +2,8 @@
 //! and given back when that fails.
 
 use crate::wiring::Wiring;
-use legwork_core::ids::{ClaimId, DelegationId};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::{ClaimId, DelegationId, UnitId};
 use legwork_core::ports::{JoinError, Joined, StoreError};
 use legwork_core::taking::Taker;
 
@@ -19,13 +20,40 @@ pub(crate) async fn collect(wiring: &Wiring, delegation: &DelegationId) -> Resul
     if !record.is_settled() {
         return Err(JoinError::Unknown(delegation.clone()));
     }
-    let taker = Taker {
+    let new_claim = || ClaimId::from_bits((wiring.bits)());
+    let claims =
+        taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
+    Ok(Joined { record, claims })
+}
+
+/// As [`collect`], for one unit whose children have settled.
+///
+/// # Errors
+/// As [`collect`].
+pub(crate) async fn collect_unit(
+    wiring: &Wiring,
+    delegation: &DelegationId,
+    unit: &UnitId,
+) -> Result<Joined, JoinError> {
+    let failed = |error: StoreError| JoinError::Store(error.to_string());
+    let record = wiring.store.delegation(delegation).await.map_err(failed)?;
+    let unknown = || JoinError::Unknown(delegation.clone());
+    let record = record.ok_or_else(unknown)?;
+    let place = record.accepted.units.iter().position(|known| known.id == *unit).ok_or_else(unknown)?;
+    if record.deliveries[place].state == DeliveryState::Held {
+        return Err(unknown());
+    }
+    let new_claim = || ClaimId::from_bits((wiring.bits)());
+    let taken = taker(wiring).take_unit((&record, place), &wiring.owner.claimant(), new_claim).await;
+    let claims = taken.map_err(failed)?.into_iter().collect();
+    Ok(Joined { record, claims })
+}
+
+fn taker(wiring: &Wiring) -> Taker<'_> {
+    Taker {
         facts: wiring.store.as_ref(),
         processes: wiring.processes.as_ref(),
         owner: &wiring.owner.id,
         at: wiring.clock.now().wall,
-    };
-    let new_claim = || ClaimId::from_bits((wiring.bits)());
-    let claims = taker.take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
-    Ok(Joined { record, claims })
+    }
 }

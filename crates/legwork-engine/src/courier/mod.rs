@@ -6,5 +6,5 @@ mod collect;
 mod round;
 mod routes;
 
-pub(crate) use collect::collect;
+pub(crate) use collect::{collect, collect_unit};
 pub(crate) use routes::Routes;

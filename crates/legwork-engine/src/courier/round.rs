@@ -13,6 +13,7 @@ use legwork_core::ids::{ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Inbox, Offer, Receipt, StoreError, Undelivered};
 use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(super) struct Courier {
     in_hand: Option<Hold>,
     /// Between looks at what is in hand although the session is idle.
     patience: Gaps,
+    /// Units of its calls whose caller waits for them itself.
+    inline: HashSet<UnitId>,
     /// Claims to give back: the store failed when they were made or ended.
     owed: Vec<ClaimId>,
 }
@@ -90,6 +93,7 @@ impl Courier {
             patience: gaps.clone(),
             gaps,
             in_hand: None,
+            inline: HashSet::new(),
             owed: Vec::new(),
         }
     }
@@ -125,7 +129,7 @@ impl Courier {
 
     async fn round(&mut self, inbox: &dyn Inbox) -> Result<(), Leave> {
         self.until_idle(inbox).await?;
-        match self.look().await {
+        match self.look(inbox.reach()).await {
             Ok(Look::Next(next)) => self.hand_over(next, inbox).await,
             Ok(Look::Nothing) => {
                 if self.gaps.close() {
@@ -185,10 +189,10 @@ impl Courier {
     }
 
     /// Finds the next unit to offer, after what stands in its way and is nobody's any more was taken away.
-    async fn look(&mut self) -> Result<Look, StoreError> {
-        let mut units = self.undelivered().await?;
+    async fn look(&mut self, reach: Reach) -> Result<Look, StoreError> {
+        let mut units = self.undelivered(reach).await?;
         if self.make_way(&units).await? {
-            units = self.undelivered().await?;
+            units = self.undelivered(reach).await?;
         }
         if let Some(hold) = &self.in_hand {
             match units.iter().find(|unit| unit.unit == hold.unit).map(|unit| &unit.state) {
@@ -215,10 +219,12 @@ impl Courier {
         Ok(ready.map_or(Look::Nothing, Look::Next))
     }
 
-    /// The units that the session can be woken for.
-    async fn undelivered(&self) -> Result<Vec<Undelivered>, StoreError> {
-        let units = self.wiring.store.undelivered(&self.session).await?;
-        Ok(units.into_iter().filter(|unit| unit.reach == Reach::Push).collect())
+    /// The units that reach the session through an inbox of this kind.
+    async fn undelivered(&self, reach: Reach) -> Result<Vec<Undelivered>, StoreError> {
+        let mut units = self.wiring.store.undelivered(&self.session).await?;
+        let through = |unit: &Undelivered| unit.reach == reach && reach != Reach::Joined;
+        units.retain(|unit| through(unit) && !self.inline.contains(&unit.unit));
+        Ok(units)
     }
 
     /// Makes parked units ready, for the session is here; gives back what this courier owes, and what the dead had taken.
@@ -245,6 +251,14 @@ impl Courier {
 
     async fn hand_over(&mut self, next: Undelivered, inbox: &dyn Inbox) -> Result<(), Leave> {
         let claim = ClaimId::from_bits((self.wiring.bits)());
+        let offer = match self.offer(&next, &claim).await {
+            Ok(offer) => offer,
+            Err(error) => return self.troubled(&error).await,
+        };
+        if offer.record.accepted.units[offer.unit].inline {
+            self.inline.insert(next.unit);
+            return Ok(());
+        }
         let claimant = self.wiring.owner.claimant();
         let claimed = self.wiring.store.claim(&next.unit, claim.clone(), &claimant, self.now()).await;
         match claimed {
@@ -257,13 +271,6 @@ impl Courier {
                 return self.troubled(&error).await;
             }
         }
-        let offer = match self.offer(&next, &claim).await {
-            Ok(offer) => offer,
-            Err(error) => {
-                self.owed.push(claim);
-                return self.troubled(&error).await;
-            }
-        };
         let answer = AssertUnwindSafe(async { inbox.offer(offer).await }).catch_unwind();
         match attentive(&mut self.newest, answer).await {
             Ok(Ok(receipt)) => self.answered(receipt, next.unit, claim).await,

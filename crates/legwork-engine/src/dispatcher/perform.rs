@@ -17,7 +17,7 @@ use legwork_core::step::Fence;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// An abort from the book; the child has its cause already.
 const ABORT: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Abort };
@@ -172,8 +172,14 @@ impl Dispatcher {
     fn child_settled(&mut self, child: &ChildId, outcome: Outcome) {
         self.said.remove(child);
         let Some((delegated, task_index)) = self.book.child(child) else { return };
-        if delegated.accepted.reach == Reach::Push && delegated.is_unit_settled(task_index) {
+        if delegated.accepted.reach != Reach::Joined && delegated.is_unit_settled(task_index) {
             self.routes.ring(&delegated.accepted.lineage.session);
+        }
+        let unit = delegated.unit(task_index);
+        let told = self.told.entry(unit.id.clone()).or_default();
+        *told += 1;
+        if *told == unit.task_indexes.len() {
+            answer(self.waiting.unit_joins.remove(&unit.id), &Ok(()));
         }
         let tracked = &delegated.children[task_index];
         let elapsed = match (tracked.started, tracked.ended) {
@@ -189,7 +195,15 @@ impl Dispatcher {
         if self.settled.len() > SETTLED_KEPT
             && let Some(oldest) = self.settled.pop_front()
         {
+            self.untell(&oldest);
             self.book.forget(&oldest);
+        }
+    }
+
+    fn untell(&mut self, delegation: &DelegationId) {
+        let units = self.book.delegation(delegation).map(|delegated| delegated.accepted.units.as_slice());
+        for unit in units.unwrap_or_default() {
+            self.told.remove(&unit.id);
         }
     }
 
@@ -203,6 +217,8 @@ impl Dispatcher {
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(delegation, mine));
+        self.untell(delegation);
+        let units = self.book.delegation(delegation).map(|delegated| delegated.accepted.units.clone());
         self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {
@@ -213,18 +229,26 @@ impl Dispatcher {
                 self.never_ran(&child);
             }
         }
-        let answer = match why {
+        let told = match why {
             // Those who join find in the store whose it is now, and what has become of it.
             Refused::Append(_) => Ok(()),
             Refused::Store(error) => Err(error.to_string()),
         };
-        self.answer_joins(delegation, &answer);
+        for unit in units.unwrap_or_default() {
+            answer(self.waiting.unit_joins.remove(&unit.id), &told);
+        }
+        self.answer_joins(delegation, &told);
     }
 
     fn answer_joins(&mut self, delegation: &DelegationId, answer: &Result<(), String>) {
-        for caller in self.waiting.joins.remove(delegation).unwrap_or_default() {
-            caller.send(answer.clone()).ok();
-        }
+        self::answer(self.waiting.joins.remove(delegation), answer);
+    }
+}
+
+/// Callers that went away need no answer.
+fn answer(callers: Option<Vec<oneshot::Sender<Result<(), String>>>>, answer: &Result<(), String>) {
+    for caller in callers.unwrap_or_default() {
+        caller.send(answer.clone()).ok();
     }
 }
 

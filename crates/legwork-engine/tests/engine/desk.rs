@@ -1,5 +1,6 @@
 //! A session as the courier sees it: it is idle when the test says so, and answers offers as it was told.
 
+use legwork_core::batch::Reach;
 use legwork_core::ids::{SessionId, UnitId};
 use legwork_core::ports::{Inbox, Offer, Pending, Receipt, Store};
 use legwork_core::time::Timestamp;
@@ -16,6 +17,7 @@ const FOR_EVER: Duration = Duration::from_secs(5 * 3600);
 #[derive(Clone)]
 pub struct Desk {
     pub session: SessionId,
+    reach: Reach,
     /// Written by the test and by the offers, read by both.
     state: Arc<watch::Sender<State>>,
 }
@@ -43,7 +45,16 @@ impl Desk {
     /// An idle session.
     pub fn new(session: u64) -> Desk {
         let state = State { is_idle: true, ..State::default() };
-        Desk { session: SessionId::from_bits(session), state: Arc::new(watch::Sender::new(state)) }
+        Desk {
+            session: SessionId::from_bits(session),
+            reach: Reach::Push,
+            state: Arc::new(watch::Sender::new(state)),
+        }
+    }
+
+    /// An idle session that takes completions so.
+    pub fn taking(session: u64, reach: Reach) -> Desk {
+        Desk { reach, ..Desk::new(session) }
     }
 
     /// A session in the middle of a turn.
@@ -121,6 +132,10 @@ fn unit(offer: &Offer) -> UnitId {
 }
 
 impl Inbox for Desk {
+    fn reach(&self) -> Reach {
+        self.reach
+    }
+
     fn idle(&self) -> Pending<'_, bool> {
         let mut state = self.state.subscribe();
         Box::pin(async move {

@@ -53,6 +53,7 @@ pub(super) fn accepted(n: u32, units: &[&[usize]]) -> Accepted {
             .map(|(k, indexes)| unit(&delegation, (k, units.len()), indexes))
             .collect(),
         setting: setting(),
+        fallback: None,
         transcripts: vec![String::new(); tasks],
         delegation,
     }
@@ -90,7 +91,7 @@ fn task(n: u32, index: usize) -> Task {
 
 fn unit(delegation: &DelegationId, (k, count): (usize, usize), indexes: &[usize]) -> Unit {
     let id = if count == 1 { UnitId::whole(delegation) } else { UnitId::part(delegation, k + 1) };
-    Unit { id, task_indexes: indexes.to_vec(), group: None }
+    Unit { id, task_indexes: indexes.to_vec(), group: None, inline: false }
 }
 
 fn setting() -> Setting {

@@ -2,6 +2,7 @@
 //! the book. The laws compare the two.
 
 use super::lanes::Lanes;
+use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{ChildId, DelegationId};
@@ -224,8 +225,22 @@ impl Account {
     pub(super) fn queue_max(&self) -> usize {
         match self.options.at_capacity {
             AtCapacity::Queue => self.options.queue_max,
-            AtCapacity::Reject => 0,
+            AtCapacity::Reject | AtCapacity::Sync => 0,
         }
+    }
+
+    /// How many children may hold a slot.
+    pub(super) fn slots_max(&self) -> usize {
+        match self.options.at_capacity {
+            AtCapacity::Queue | AtCapacity::Reject => self.options.children_max,
+            AtCapacity::Sync => usize::MAX,
+        }
+    }
+
+    /// Calls in the background of which some child has not settled.
+    pub(super) fn calls(&self) -> usize {
+        let open = self.present().filter(|kept| kept.accepted.reach != Reach::Joined && !kept.is_settled());
+        open.count()
     }
 }
 

@@ -44,7 +44,7 @@ impl Account {
         Broken::unless(waiting == told, Law::Queue, || format!("{waiting} wait, the book says {told}"))?;
         let max = self.queue_max();
         Broken::unless(waiting <= max, Law::Queue, || format!("{waiting} wait where {max} may"))?;
-        let (slots, max) = (self.slots(), self.options.children_max);
+        let (slots, max) = (self.slots(), self.slots_max());
         Broken::unless(slots <= max, Law::Cap, || format!("{slots} hold a slot where {max} may"))?;
         // An ending process gives no slot to anybody, so it need not take back those of runs that it cut.
         let told = book.slots_used();
@@ -53,7 +53,7 @@ impl Account {
     }
 
     fn nothing_idles(&self) -> Result<(), Broken> {
-        let free = self.slots() < self.options.children_max;
+        let free = self.slots() < self.slots_max();
         let wanted = match self.gate {
             Gate::Open => self.returning.len() + self.lanes.len(),
             Gate::Paused => self.returning.len(),

@@ -8,6 +8,7 @@ use legwork_core::outcome::{Ending, FailureKind, Force, Outcome, StopReason};
 use legwork_core::ports::{Refusal, StopNotice};
 use legwork_core::steering::Scope;
 use legwork_core::time::Moment;
+use legwork_engine::AtCapacity;
 use legwork_engine::book::{Event, ReplyTo};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,15 +171,27 @@ fn objections(batch: &NewBatch, account: &Account) -> Vec<Refusal> {
                 kid.runner != Runs::Live || matches!(kid.row.state, ChildState::Stopping { .. })
             })
     };
-    if account.gate == Gate::Released || batch.lineage.parent.as_ref().is_some_and(ended) {
+    if account.gate == Gate::Released {
+        objections.push(Refusal::Ending);
+    }
+    if batch.lineage.parent.as_ref().is_some_and(ended) {
         objections.push(Refusal::Stopping);
     }
     if depth >= options.depth_max {
         objections.push(Refusal::TooDeep { depth, depth_max: options.depth_max });
     }
     let free = options.children_max.saturating_sub(account.slots());
-    if waiting + asked > account.queue_max() + free {
-        objections.push(Refusal::QueueFull { asked, waiting, queue_max: account.queue_max() });
+    match options.at_capacity {
+        AtCapacity::Queue if waiting + asked > options.queue_max + free => {
+            objections.push(Refusal::QueueFull { asked, waiting, queue_max: options.queue_max });
+        }
+        AtCapacity::Reject if waiting + asked > free => {
+            objections.push(Refusal::NoSlots { asked, free, children_max: options.children_max });
+        }
+        AtCapacity::Sync if asked > options.children_max => {
+            objections.push(Refusal::TooManyTasks { asked, tasks_max: options.children_max });
+        }
+        AtCapacity::Queue | AtCapacity::Reject | AtCapacity::Sync => {}
     }
     objections
 }

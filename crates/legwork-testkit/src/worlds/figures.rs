@@ -11,6 +11,8 @@ pub struct Figures {
     pub steps: u64,
     /// Delegations that were accepted.
     pub delegations: u64,
+    /// Of those, the most in one world that were waited for because no slot was free.
+    pub inline: u64,
     /// Of those, made by children.
     pub nested: u64,
     /// Times that a runner gave its slot back.
@@ -38,6 +40,7 @@ impl AddAssign for Figures {
         self.worlds += other.worlds;
         self.steps += other.steps;
         self.delegations += other.delegations;
+        self.inline += other.inline;
         self.nested += other.nested;
         self.parked += other.parked;
         self.granted += other.granted;

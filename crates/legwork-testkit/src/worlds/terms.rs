@@ -110,7 +110,11 @@ fn options(chance: &mut Chance) -> Options {
         children_max: chance.between(1, 5),
         queue_max: *chance.pick(&[0, 4, 20, 1000, 1000]),
         depth_max: *chance.pick(&[1, 2, 3, 3]),
-        at_capacity: if chance.once_in(8) { AtCapacity::Reject } else { AtCapacity::Queue },
+        at_capacity: match chance.below(8) {
+            0 => AtCapacity::Reject,
+            1 | 2 => AtCapacity::Sync,
+            _ => AtCapacity::Queue,
+        },
         independent_completions: chance.once_in(2),
         patience: Patience {
             idle: seconds(chance, 20),

@@ -235,7 +235,13 @@ impl From<DispatchError> for CliError {
         let kind = match &error {
             DispatchError::Refused(Refusal::Paused) => return paused(),
             DispatchError::Refused(
-                Refusal::TooDeep { .. } | Refusal::QueueFull { .. } | Refusal::Stopping | Refusal::Empty,
+                Refusal::TooDeep { .. }
+                | Refusal::QueueFull { .. }
+                | Refusal::NoSlots { .. }
+                | Refusal::TooManyTasks { .. }
+                | Refusal::Ending
+                | Refusal::Stopping
+                | Refusal::Empty,
             ) => Kind::Input,
             DispatchError::Store(_) => Kind::State,
             DispatchError::Closed => Kind::Internal,

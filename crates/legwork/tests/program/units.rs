@@ -170,3 +170,101 @@ fn disp_16_a_group_in_a_file_has_no_effect_by_default_and_that_is_said() {
     assert_eq!((ended.code, ended.json().get("units")), (0, None), "{ended}");
     assert!(ended.stderr.contains("`group` has no effect"), "{ended}");
 }
+
+/// A conversation whose every word sends one piece out; each piece waits at its gate.
+fn one_by_one() -> ScriptedServer {
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+        match (talk.first_user_text().strip_prefix(TASK), talk.last_text()) {
+            (Some(name), _) => gate(name).say(format!("{name} is done")),
+            (None, name @ ("ash" | "oak" | "elm")) => {
+                let goal = format!("{TASK}{name}");
+                calls([Call::new("delegate_task", json!({"tasks": [{"goal": goal}]}))])
+            }
+            (None, last) if last.contains("at_capacity") => say("It was done at once."),
+            (None, last) if last.contains("dispatched") => say("It is on its way."),
+            (None, _) => say("Noted."),
+        }
+    })))
+}
+
+fn crowded(home: &Home) -> Screen {
+    let order = home.legwork(&["chat"]).env("LEGWORK_DELEGATION_AT_CAPACITY", "sync");
+    let order = order.set("max_concurrent_children", 1).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    let screen = order.at_terminal(120, 40);
+    screen.wait_for("›");
+    screen
+}
+
+/// Proves CAP-2, CAP-6, OUT-9, TASK-3.
+#[test]
+fn cap_06_with_the_only_slot_taken_a_call_is_carried_out_inline() {
+    let server = one_by_one();
+    let home = Home::with(&server);
+    let mut screen = crowded(&home);
+    screen.press("ash\r");
+    screen.wait_for("It is on its way.");
+    server.gate("ash").wait_reached();
+    screen.press("oak\r");
+    server.gate("oak").wait_reached();
+    server.gate("oak").open();
+    screen.wait_for("It was done at once.");
+    let log = server.log();
+    let last = log.entries().last().expect("requests").body.to_string();
+    for words in
+        ["oak is done", "at_capacity", "delegation.max_concurrent_children", "already holds the outcome"]
+    {
+        assert!(last.contains(words), "{words} is missing in {last}");
+    }
+    server.gate("ash").open();
+    screen.wait_for("Noted.");
+    let deliveries: Vec<Value> = units(&home).iter().map(|unit| unit["delivery"].clone()).collect();
+    assert_eq!(deliveries, ["delivered", "delivered"]);
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+    home.assert_nothing_runs();
+}
+
+/// Proves DISP-7, DISP-24, CAP-6.
+#[test]
+fn disp_24_a_stop_of_the_turn_reaches_a_call_that_was_handed_back_to_it_and_no_other() {
+    let server = one_by_one();
+    let home = Home::with(&server);
+    let mut screen = crowded(&home);
+    screen.press("ash\r");
+    screen.wait_for("It is on its way.");
+    screen.press("elm\r");
+    server.gate("elm").wait_reached();
+    screen.press("\u{3}");
+    until("elm to be stopped", || {
+        let list = home.list();
+        let elm = list.iter().find(|delegation| delegation.to_string().contains("piece elm"))?;
+        elm.to_string().contains("\"interrupted\"").then_some(())
+    });
+    let list = home.list();
+    let ash =
+        list.iter().find(|delegation| delegation.to_string().contains("piece ash")).expect("it is there");
+    assert_eq!(ash["state"], "running", "what works in the background goes on");
+    server.gate("ash").open();
+    screen.wait_for("Noted.");
+    screen.press("and now\r");
+    let log = until("the next turn", || {
+        let log = server.log();
+        log.entries().iter().any(|entry| entry.body.to_string().contains("and now")).then_some(log)
+    });
+    let heard = log.entries().last().expect("requests").body.to_string();
+    assert!(heard.contains("stopped because its parent was stopped"), "{heard}");
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+}
+
+#[test]
+fn task_03_with_slots_for_calls_a_file_of_more_tasks_than_slots_is_refused() {
+    let server = server();
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks().to_string());
+    let order =
+        home.legwork(&["delegate", "tasks.json", "--json"]).env("LEGWORK_DELEGATION_AT_CAPACITY", "sync");
+    let ended = order.set("max_concurrent_children", 5).run();
+    ended.assert_refused(2, "input", &["6 tasks", "delegation.max_concurrent_children is 5", "fewer"]);
+    assert!(server.log().entries().is_empty());
+}

@@ -80,7 +80,12 @@ fn a_stored_completion_tells_its_unit_and_its_title() {
     assert_eq!(unit_of_completion(&whole.text), Some(arrival.record.accepted.units[0].id.clone()));
     assert_eq!(title_of_completion(&arrival.record, 0), whole.title);
     let delegation = arrival.record.accepted.delegation.clone();
-    let unit = |k: usize| Unit { id: UnitId::part(&delegation, k), task_indexes: vec![k - 1], group: None };
+    let unit = |k: usize| Unit {
+        id: UnitId::part(&delegation, k),
+        task_indexes: vec![k - 1],
+        group: None,
+        inline: false,
+    };
     arrival.record.accepted.units = vec![unit(1), unit(2)];
     arrival.unit = 1;
     let part = said(&arrival);

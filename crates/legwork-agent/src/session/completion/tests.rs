@@ -51,6 +51,7 @@ pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
             id: UnitId::whole(&delegation),
             task_indexes: (0..children.len()).collect(),
             group: None,
+            inline: false,
         }],
         setting: Setting {
             folder: "/".to_owned(),
@@ -66,6 +67,7 @@ pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
             allowance: Allowance { steps_max: 5 },
             isolation: Isolation::Shared,
         },
+        fallback: None,
         transcripts: (1..=children.len()).map(|n| format!("/live/task-{n}.log")).collect(),
     };
     let record = |(id, (_, outcome, report)): (ChildId, &Child<'_>)| ChildRecord {
@@ -329,7 +331,12 @@ fn ctrl_11_what_was_said_too_late_comes_back() {
 fn evt_05_a_unit_of_several_names_its_group_and_says_that_others_report_for_themselves() {
     let mut arrival = arrival(&[succeeded("a", "x"), succeeded("b", "y")]);
     let delegation = arrival.record.accepted.delegation.clone();
-    let unit = |k: usize| Unit { id: UnitId::part(&delegation, k), task_indexes: vec![k - 1], group: None };
+    let unit = |k: usize| Unit {
+        id: UnitId::part(&delegation, k),
+        task_indexes: vec![k - 1],
+        group: None,
+        inline: false,
+    };
     arrival.record.accepted.units = vec![unit(1), Unit { group: Some("docs] now".to_owned()), ..unit(2) }];
     arrival.unit = 1;
     let text = write(&arrival, 64 * 1024, Path::new("/nowhere")).text;

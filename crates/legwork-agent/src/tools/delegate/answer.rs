@@ -5,6 +5,7 @@ use crate::excerpt::excerpt;
 use crate::tools::ToolOutput;
 use legwork_core::completion::{BatchResult, Entry};
 use legwork_core::ports::Joined;
+use legwork_core::record::DelegationRecord;
 use legwork_core::report::TraceItem;
 use serde_json::{Value, json};
 
@@ -20,13 +21,7 @@ const SHARE_BYTES_MIN: usize = 256;
 /// The tool's output; the claims are acknowledged when it is stored.
 pub(super) fn output(joined: Joined, summary_bytes_max: usize, notes: &[String]) -> ToolOutput {
     let batch = BatchResult::of(&joined.record);
-    let children = batch.results.len().max(1);
-    let cuts = Cuts {
-        summary: (SUMMARIES_BYTES_MAX / children)
-            .clamp(SHARE_BYTES_MIN, summary_bytes_max.max(SHARE_BYTES_MIN)),
-        trace: (TRACES_BYTES_MAX / children).max(SHARE_BYTES_MIN),
-        whole: format!("legwork results {}", batch.delegation_id),
-    };
+    let cuts = Cuts::of(&batch, summary_bytes_max);
     let results: Vec<Value> = batch.results.iter().map(|entry| cuts.entry(entry)).collect();
     let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
     answer["results"] = Value::Array(results);
@@ -34,6 +29,16 @@ pub(super) fn output(joined: Joined, summary_bytes_max: usize, notes: &[String])
         answer["note"] = json!(notes.join("; "));
     }
     ToolOutput { acknowledge: joined.claims, ..ToolOutput::ok(answer.to_string()) }
+}
+
+/// The entries of some tasks of a delegation, cut alike.
+pub(super) fn entries(
+    record: &DelegationRecord,
+    (wanted, summary_bytes_max): (&[usize], usize),
+) -> Vec<Value> {
+    let batch = BatchResult::of_tasks(record, wanted);
+    let cuts = Cuts::of(&batch, summary_bytes_max);
+    batch.results.iter().map(|entry| cuts.entry(entry)).collect()
 }
 
 /// How much of each entry is shown.
@@ -45,6 +50,16 @@ struct Cuts {
 }
 
 impl Cuts {
+    fn of(batch: &BatchResult, summary_bytes_max: usize) -> Cuts {
+        let children = batch.results.len().max(1);
+        Cuts {
+            summary: (SUMMARIES_BYTES_MAX / children)
+                .clamp(SHARE_BYTES_MIN, summary_bytes_max.max(SHARE_BYTES_MIN)),
+            trace: (TRACES_BYTES_MAX / children).max(SHARE_BYTES_MIN),
+            whole: format!("legwork results {}", batch.delegation_id),
+        }
+    }
+
     fn entry(&self, entry: &Entry) -> Value {
         let traced = self.traced(&entry.tool_trace);
         let summary = entry.summary.as_deref().and_then(|summary| self.cut(summary, self.summary));

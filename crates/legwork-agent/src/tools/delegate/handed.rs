@@ -40,6 +40,17 @@ pub(super) fn handle(ticket: &Ticket, tasks: &[Task], unused: &[String]) -> Valu
     handle
 }
 
+/// Adds the results of units that were carried out at once, and says why (OUT-7).
+pub(super) fn add_inline(handle: &mut Value, entries: Vec<Value>) {
+    let count = entries.len();
+    handle["inline_results"] = Value::Array(entries);
+    let note = handle["note"].as_str().unwrap_or_default();
+    handle["note"] = json!(format!(
+        "{note} at_capacity: there was no room in the background for {count} of the tasks \
+         (delegation.max_concurrent_children); they were carried out inline, and `inline_results` already holds their outcome."
+    ));
+}
+
 fn note(ticket: &Ticket, tasks: usize, unused: &[String]) -> String {
     let work = match (tasks, ticket.units.len()) {
         (1, _) => "The subagent works in the background. Its result comes as a message of its own after you have ended your turn".to_owned(),

@@ -5,7 +5,7 @@ use super::routes::{self, NamedRoutes};
 use super::tasks::GROUP;
 use super::{DELEGATE_TASK, DelegateOptions};
 use crate::models::ToolSpec;
-use legwork_core::batch::Reach;
+use legwork_core::batch::{AtCapacity, Reach};
 use serde_json::{Value, json};
 
 /// The tool's description and the schema of its arguments.
@@ -28,14 +28,27 @@ fn description(options: &DelegateOptions) -> String {
          - A subagent knows nothing of this conversation. Write everything it needs into goal and context: paths, facts, \
          limits, and what to give back.\n\
          - It cannot ask you or the user anything. {nesting}\n\
-         - Up to {} run at once; the others wait their turn.\n\
+         - {}\n\
          - {}\n\
          - What a subagent says about effects outside is its own report; verify what matters.\n\
          - Do not delegate a single tool call or mechanical work; do that yourself.",
         when(options.reach, options.independent_completions),
-        options.concurrent_max,
+        room(options),
         lasting(options.reach),
     )
+}
+
+fn room(options: &DelegateOptions) -> String {
+    let max = options.concurrent_max;
+    match (options.at_capacity, options.reach) {
+        (AtCapacity::Queue, _) => format!("Up to {max} run at once; the others wait their turn."),
+        (AtCapacity::Reject, _) => format!("Up to {max} run at once; a call that does not fit is refused."),
+        (AtCapacity::Sync, Reach::Joined) => format!("A call takes up to {max} tasks."),
+        (AtCapacity::Sync, Reach::Push | Reach::History) => format!(
+            "A call takes up to {max} tasks, and up to {max} calls work in the background; one more comes back only when \
+             it is done, with its results."
+        ),
+    }
 }
 
 fn when(reach: Reach, independent: bool) -> String {

@@ -2,10 +2,10 @@
 
 use super::bench::Bench;
 use legwork_agent::tools::ToolOutput;
-use legwork_core::batch::{NewBatch, Ticket, Unit};
+use legwork_core::batch::{Fallback, NewBatch, Reach, Ticket, Unit};
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, Pending, Refusal, SteerError,
@@ -31,6 +31,10 @@ pub struct FakeDelegator {
     pub hangs: bool,
     /// Calls come back by their groups.
     pub independent: bool,
+    /// Units after the first are waited for.
+    pub later_inline: bool,
+    /// Calls are waited for, and this is why.
+    pub fallback: Option<Fallback>,
 }
 
 impl FakeDelegator {
@@ -58,6 +62,8 @@ impl FakeDelegator {
             steers: Mutex::default(),
             hangs: false,
             independent: false,
+            later_inline: false,
+            fallback: None,
         }
     }
 
@@ -131,21 +137,24 @@ impl Delegator for FakeDelegator {
             }
             let id = DelegationId::from_bits(number);
             let count = batch.tasks.len();
-            let units = Unit::of_call(&id, &batch.tasks, self.independent);
+            let mut units = Unit::of_call(&id, &batch.tasks, self.independent);
+            units.iter_mut().skip(1).for_each(|unit| unit.inline = self.later_inline);
+            let reach = if self.fallback.is_some() { Reach::Joined } else { batch.reach };
             let accepted = Accepted {
                 delegation: id.clone(),
                 lineage: batch.lineage,
                 call_key: batch.call_key,
-                reach: batch.reach,
+                reach,
                 children: (0..count).map(|index| ChildId::from_bits(index, number)).collect(),
                 tasks: batch.tasks,
-                units: units.clone(),
+                units,
                 setting: batch.setting,
                 transcripts: vec![String::new(); count],
+                fallback: self.fallback,
             };
-            let children = accepted.children.clone();
+            let ticket = Ticket { transcripts: vec![], ..accepted.ticket() };
             self.append(&id, (0, 1000), vec![Fact::Accepted(Box::new(accepted))]).await;
-            Ok(Ticket { delegation: id, units, children, transcripts: vec![] })
+            Ok(ticket)
         })
     }
 
@@ -156,6 +165,26 @@ impl Delegator for FakeDelegator {
                 std::future::pending::<()>().await;
             }
             Ok(self.settle(&delegation).await)
+        })
+    }
+
+    fn join_unit(&self, delegation: &DelegationId, unit: &UnitId) -> Pending<'_, Result<Joined, JoinError>> {
+        let (delegation, unit) = (delegation.clone(), unit.clone());
+        Box::pin(async move {
+            let record =
+                self.store.delegation(&delegation).await.expect("readable").expect("it was accepted");
+            if !record.is_settled() {
+                let mut all = self.settle(&delegation).await;
+                self.store
+                    .release(all.claims.clone(), Timestamp(1), "one unit only")
+                    .await
+                    .expect("released");
+                all.claims.clear();
+            }
+            let claim = ClaimId::from_bits(u64::from_str_radix(&unit.as_str()[15..], 16).expect("a number"));
+            let claim = self.store.claim(&unit, claim, "test", Timestamp(1700)).await.expect("it answers");
+            let record = self.store.delegation(&delegation).await.expect("readable").expect("it is there");
+            Ok(Joined { record, claims: claim.into_iter().collect() })
         })
     }
 

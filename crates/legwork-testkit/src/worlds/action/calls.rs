@@ -28,8 +28,13 @@ impl World {
         let nested = lineage.parent.is_some();
         self.calls.insert(reply, lineage.parent.clone());
         let known = self.account.delegations.len();
-        let batch = Box::new(batch(lineage, self.some_tasks(tasks)));
+        let tasks = self.some_tasks(tasks);
+        let reach = *self.chance.pick(&[Reach::Push, Reach::Push, Reach::History, Reach::Joined]);
+        let reach = if nested { Reach::Joined } else { reach };
+        let batch = Box::new(NewBatch { reach, ..batch(lineage, tasks) });
         self.step(Event::Dispatch { batch, ids, reply })?;
+        let inline = self.account.delegations.values().filter(|kept| kept.accepted.fallback.is_some());
+        self.figures.inline = self.figures.inline.max(inline.count() as u64);
         if self.account.delegations.len() > known {
             self.figures.delegations += 1;
             self.figures.nested += u64::from(nested);

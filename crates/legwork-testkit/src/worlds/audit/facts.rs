@@ -1,13 +1,14 @@
 //! Enters recorded facts into the account. It refuses what the machines, the gate, the queue or a stop forbid.
 
 use super::{Audit, unknown};
-use crate::worlds::account::{Gate, Runs};
+use crate::worlds::account::{Account, Gate, Runs};
 use crate::worlds::law::{Broken, Law};
-use legwork_core::batch::NewBatch;
+use legwork_core::batch::{Fallback, NewBatch, Reach};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, StopReason};
+use legwork_engine::AtCapacity;
 
 impl Audit<'_> {
     pub(super) fn record(&mut self, append: &Append) -> Result<(), Broken> {
@@ -15,7 +16,7 @@ impl Audit<'_> {
             let call = self.expected.call.as_ref();
             let independent = self.account.options.independent_completions;
             let true_to_it = call.is_some_and(|call| {
-                is_true_to(accepted, &call.batch) && units_are_right(accepted, independent)
+                is_true_to(accepted, &call.batch, self.account) && units_are_right(accepted, independent)
             });
             Broken::unless(true_to_it, Law::TrueToTheCall, || format!("{accepted:?} was not asked for"))?;
             self.account.enter(accepted, self.now.mono);
@@ -139,10 +140,21 @@ impl Audit<'_> {
     }
 }
 
-fn is_true_to(accepted: &Accepted, batch: &NewBatch) -> bool {
+/// A child's call is waited for, and so is one for which there is no slot where slots count calls.
+fn reach_of(batch: &NewBatch, account: &Account) -> (Reach, Option<Fallback>) {
+    let calls_max = account.options.children_max;
+    let is_full = account.options.at_capacity == AtCapacity::Sync && account.calls() >= calls_max;
+    match batch.reach {
+        _ if batch.lineage.parent.is_some() => (Reach::Joined, None),
+        Reach::Push | Reach::History if is_full => (Reach::Joined, Some(Fallback::AtCapacity)),
+        reach @ (Reach::Push | Reach::History | Reach::Joined) => (reach, None),
+    }
+}
+
+fn is_true_to(accepted: &Accepted, batch: &NewBatch, account: &Account) -> bool {
     accepted.lineage == batch.lineage
         && accepted.call_key == batch.call_key
-        && accepted.reach == batch.reach
+        && (accepted.reach, accepted.fallback) == reach_of(batch, account)
         && accepted.tasks == batch.tasks
         && accepted.setting == batch.setting
         && accepted.children.len() == batch.tasks.len()

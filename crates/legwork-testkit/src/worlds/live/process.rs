@@ -110,12 +110,13 @@ impl Transcripts for Unwritten {
 }
 
 fn options(weather: &Weather) -> Options {
+    let policies = [AtCapacity::Queue, AtCapacity::Queue, AtCapacity::Sync, AtCapacity::Reject];
     let minutes = Duration::from_secs(600);
     Options {
         children_max: weather.chance(|chance| chance.between(1, 5)),
         queue_max: 1000,
         depth_max: 2,
-        at_capacity: AtCapacity::Queue,
+        at_capacity: weather.chance(|chance| *chance.pick(&policies)),
         independent_completions: true,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },
         stop_grace: Duration::from_millis(1500),

@@ -2,6 +2,7 @@
 //! closed and opened again.
 
 use super::weather::Weather;
+use legwork_core::batch::Reach;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::ports::{
@@ -12,8 +13,14 @@ use legwork_engine::Handle;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
+/// How results reach a session: one of them cannot be woken and reads what was stored.
+pub(super) fn reach_of(session: &SessionId) -> Reach {
+    if *session == SessionId::from_bits(2) { Reach::History } else { Reach::Push }
+}
+
 /// One opening of a session.
 struct Opened {
+    reach: Reach,
     weather: Weather,
     mood: watch::Sender<Mood>,
     /// Filled by offers, emptied by the session's own loop; at most one waits, for the session is busy then.
@@ -53,6 +60,10 @@ impl Opened {
 }
 
 impl Inbox for Opened {
+    fn reach(&self) -> Reach {
+        self.reach
+    }
+
     fn idle(&self) -> Pending<'_, bool> {
         let mut mood = self.mood.subscribe();
         Box::pin(async move {
@@ -108,7 +119,8 @@ impl Session {
     async fn open(&mut self) {
         let (accepted, mut offers) = mpsc::unbounded_channel();
         let mood = watch::Sender::new(Mood::Idle);
-        let opened = Arc::new(Opened { weather: self.weather.clone(), mood, accepted });
+        let opened =
+            Arc::new(Opened { reach: reach_of(&self.id), weather: self.weather.clone(), mood, accepted });
         self.handle.attach(&self.id, opened.clone()).await;
         let weather = self.weather.clone();
         loop {

@@ -19,7 +19,7 @@ pub(super) async fn records(weather: &Weather) -> Vec<DelegationRecord> {
 pub(super) async fn is_over(weather: &Weather) -> bool {
     let records = records(weather).await;
     records.iter().all(|record| {
-        let pushed = record.accepted.reach == Reach::Push;
+        let pushed = record.accepted.reach != Reach::Joined;
         record.is_settled() && (!pushed || record.deliveries.iter().all(|delivery| delivery.state.is_final()))
     })
 }
@@ -59,7 +59,7 @@ fn arrived_once(
     histories: &BTreeMap<SessionId, Vec<String>>,
 ) -> Result<(), Broken> {
     let mut expected: BTreeMap<&SessionId, BTreeSet<&str>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.accepted.reach == Reach::Push) {
+    for record in records.iter().filter(|record| record.accepted.reach != Reach::Joined) {
         let units = record.accepted.units.iter().map(|unit| unit.id.as_str());
         expected.entry(&record.accepted.lineage.session).or_default().extend(units);
     }

@@ -3,6 +3,7 @@
 
 use super::LiveFigures;
 use super::process::{Process, owner};
+use super::session::reach_of;
 use super::verdict;
 use super::weather::Weather;
 use crate::shaky::Bend;
@@ -128,11 +129,12 @@ impl World {
     async fn delegate(&mut self) {
         let batch = self.weather.chance(|chance| {
             let session = chance.pick(&self.sessions).clone();
+            let reach = reach_of(&session);
             let groups = *chance.pick(&[&[None][..], &[Some("a")], &[None, Some("a"), Some("b")]]);
             NewBatch {
                 lineage: Lineage { session, parent: None, depth: 0 },
                 call_key: None,
-                reach: *chance.pick(&[Reach::Push, Reach::Push, Reach::Push, Reach::History, Reach::Joined]),
+                reach: if chance.once_in(5) { Reach::Joined } else { reach },
                 tasks: (0..chance.between(1, 3)).map(|_| task(*chance.pick(groups))).collect(),
                 setting: setting(),
             }

@@ -352,6 +352,7 @@ mod tests {
         events.iter().map(|event| event["type"].as_str().expect("a type")).collect()
     }
 
+    /// Proves RUN-24.
     #[test]
     fn evtc_01_evtc_02_each_event_has_its_name_and_the_identity_of_its_child() {
         let (mut relay, child) = (Relay::default(), child(1, 3));

@@ -96,6 +96,7 @@ async fn k25_many_long_results_share_one_bound() {
     assert!(results.iter().all(|entry| entry["tool_trace_omitted"] == json!(50)));
 }
 
+/// Proves TOOL-10, SEC-4.
 #[tokio::test]
 async fn k23_arguments_without_effect_are_named_in_the_answer() {
     let door = Door::new(OPTIONS).await;

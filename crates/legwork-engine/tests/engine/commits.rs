@@ -24,7 +24,7 @@ async fn k02_a_ticket_and_a_start_wait_for_their_commit() {
     scene.joined(&ticket).await;
 }
 
-/// Proves REG-7.
+/// Proves REG-7, DISP-12, DISP-13.
 #[tokio::test(start_paused = true)]
 async fn k02_an_outcome_is_stored_while_siblings_run() {
     let scene = Scene::new(3).await;

@@ -9,7 +9,7 @@ use legwork_testkit::worlds::Chance;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Proves REG-10.
+/// Proves REG-10, DISP-5.
 #[tokio::test(start_paused = true)]
 async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
     let scene = Scene::new(10).await;
@@ -28,7 +28,7 @@ async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
     }
 }
 
-/// Proves REG-5.
+/// Proves REG-5, DISP-10.
 #[tokio::test(start_paused = true)]
 async fn k11_a_panic_fails_one_child_and_no_other() {
     let scene = Scene::new(2).await;
@@ -54,6 +54,7 @@ async fn k16_a_tree_of_depth_three_completes_with_one_slot() {
     assert_eq!((counts.came, counts.peak, counts.here.len()), (7, 1, 0));
 }
 
+/// Proves TOOL-19.
 #[tokio::test(start_paused = true)]
 async fn k16_depth_is_hard() {
     let scene = Scene::new(4).await;

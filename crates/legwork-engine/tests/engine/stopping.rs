@@ -22,6 +22,7 @@ async fn k13_a_stop_of_one_child_leaves_its_siblings_alone() {
     assert_eq!(scene.outcomes(&ticket).await, [succeeded, stopped(StopReason::Cancelled), succeeded]);
 }
 
+/// Proves DISP-8, RUN-22.
 #[tokio::test(start_paused = true)]
 async fn k12_who_ignores_a_stop_is_aborted_after_the_grace() {
     let scene = Scene::new(1).await;
@@ -72,6 +73,7 @@ async fn k12_a_stop_reaches_the_whole_tree_and_lists_it() {
 }
 
 /// Every moment of a tree's growth is one at which a stop can come.
+/// Proves RUN-23.
 #[tokio::test(start_paused = true)]
 async fn k12_a_stop_at_any_moment_of_the_growth_of_a_tree_reaches_all_of_it() {
     for commits in 1..12 {

@@ -65,6 +65,7 @@ async fn k09_inside_a_tool_the_longer_patience_counts() {
     assert!(begun.elapsed() >= TOOL_PATIENCE, "{:?}", begun.elapsed());
 }
 
+/// Proves RUN-3.
 #[tokio::test(start_paused = true)]
 async fn k09_a_parked_parent_is_as_alive_as_its_children() {
     let scene = Scene::new(1).await;
@@ -80,7 +81,7 @@ async fn k09_a_parked_parent_is_as_alive_as_its_children() {
     assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
 }
 
-/// Proves REG-13.
+/// Proves REG-13, DISP-25.
 #[tokio::test(start_paused = true)]
 async fn k10_a_view_shows_how_long_a_child_runs_and_is_quiet() {
     let scene = Scene::new(1).await;

@@ -86,7 +86,7 @@ async fn work_goes_on_without_transcripts_that_cannot_be_made() {
     assert!(record.children.iter().all(|child| child.outcome() == Some(Outcome::Succeeded)));
 }
 
-/// Proves LIVE-13.
+/// Proves LIVE-13, DISP-21.
 #[tokio::test(start_paused = true)]
 async fn the_places_of_transcripts_are_stored_with_the_call() {
     let (scene, _) = scene(Kept::default()).await;
@@ -144,6 +144,7 @@ async fn evtc_01_evtc_02_a_host_hears_of_a_tree_from_the_request_to_the_end() {
     assert!(place(ended, "tree 1 0") < place(ended, "tree 1 1"), "{heard:?}");
 }
 
+/// Proves DISP-25.
 #[tokio::test(start_paused = true)]
 async fn reg_16_reg_17_a_child_is_listed_with_its_facts_from_its_acceptance_to_its_end() {
     let (scene, _) = scene(Kept::default()).await;

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(shown(&mut sets, &[began]), ["began 2 0"], "what was seen before is not headed again");
     }
 
-    /// Proves PROG-3, PROG-10.
+    /// Proves PROG-3, PROG-10, DISP-12.
     #[test]
     fn units_count_down_by_themselves_and_one_that_is_alone_has_no_line() {
         let mut sets = Sets::default();

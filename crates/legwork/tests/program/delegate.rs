@@ -25,6 +25,7 @@ fn eight() -> (Vec<String>, Scripts) {
     (names, scripts)
 }
 
+/// Proves ENTRY-1.
 #[test]
 fn out_01_eight_tasks_of_three_steps_complete_in_input_order() {
     let (names, scripts) = eight();

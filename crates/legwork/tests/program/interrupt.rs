@@ -96,6 +96,7 @@ fn a_second_ctrl_c_does_not_wait_for_anything() {
     assert!(home.ps().is_empty());
 }
 
+/// Proves KILL-4.
 #[test]
 fn sigterm_releases_the_work_within_its_grace() {
     for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {

@@ -34,7 +34,7 @@ fn stop(home: &Home, arguments: &[&str]) -> Value {
     ended.json()
 }
 
-/// Proves ROUTE-12.
+/// Proves ROUTE-12, KILL-5.
 #[test]
 fn k12_a_stop_of_one_child_stops_that_child_only() {
     let server = ScriptedServer::start(scripts());
@@ -90,7 +90,7 @@ fn stop_all_ends_the_work_of_every_process() {
     assert_eq!(later.code, 0, "an old stop does not reach later work: {later}");
 }
 
-/// Proves REG-15, ROUTE-9.
+/// Proves REG-15, ROUTE-9, SEC-12.
 #[test]
 fn a_stop_by_session_reaches_what_that_session_started() {
     let server = ScriptedServer::start(scripts());
@@ -107,6 +107,7 @@ fn a_stop_by_session_reaches_what_that_session_started() {
     );
 }
 
+/// Proves CTRL-12.
 #[test]
 fn k12_a_stop_in_the_middle_of_a_tree_reaches_what_is_below_and_nothing_above() {
     let nested = |goal: &'static str| {

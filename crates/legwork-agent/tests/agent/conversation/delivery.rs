@@ -90,6 +90,7 @@ async fn k07_a_completion_goes_to_the_session_that_asked_and_to_no_other() {
     assert_eq!(texts(&machine.history(stranger.handle.session()).await), ["x", "X."]);
 }
 
+/// Proves DISP-9, KILL-6.
 #[tokio::test(start_paused = true)]
 async fn k13_turns_stops_of_turns_and_leaving_end_no_child() {
     let machine = Machine::new();

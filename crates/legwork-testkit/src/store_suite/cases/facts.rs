@@ -93,6 +93,7 @@ pub async fn inv_02_an_outcome_is_stored_while_siblings_still_run(place: &dyn Pl
 }
 
 /// Four children end in four ways, in another order than they were asked for.
+/// Proves FIN-9.
 pub async fn inv_10_outcomes_stay_with_their_own_tasks(place: &dyn Place) {
     let mut owned = Owned::accept(&place.open(), 1, &[&[0, 1, 2, 3]]).await;
     let moved = |index, event| Fact::Moved { child: owned.child(index).clone(), event, report: None };

@@ -280,6 +280,43 @@ fn k06_a_result_comes_once_from_kills_at_any_moment_of_its_way() {
     k02_at([0, 2, 4, 6, 8, 11, 15, 20, 30, 50].map(When::After));
 }
 
+/// What is to be reported after a crash, and not gone on with, comes back with all that is known of it.
+/// Proves RECOV-4.
+#[test]
+fn evt_07_what_is_left_of_a_lost_subagent_is_told_to_the_conversation_that_asked() {
+    let server = server(|last| match last {
+        "send them out" => delegations(&pieces(&["work"])),
+        last if last.contains(COMPLETION) => say("Noted."),
+        _ => say("They are on their way."),
+    });
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat"]).env("LEGWORK_DELEGATION_ON_CRASH", "report");
+    let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
+    screen.wait_for("›");
+    ask(&mut screen, "send them out", "They are on their way.");
+    server.gate("work").wait_reached();
+    until("its progress to be stored", || {
+        let running = home.ps();
+        (running.first()?["units"][0]["children"][0]["phase"] == "model").then_some(())
+    });
+    screen.kill();
+    let mut screen = chat(&home, &["chat", "--resume"]);
+    screen.wait_for("Noted.");
+    let log = server.log();
+    let told = heard(&log).into_iter().map(last).find(|last| last.contains(COMPLETION)).expect("it came");
+    for part in [
+        "✗ TASK 1/1: unknown",
+        "Last known, and no longer so: waiting for the model, model calls: 1, tool calls: 0, ",
+        "The end of its transcript:",
+        "the subagent began",
+        "Live transcript: ",
+    ] {
+        assert!(told.contains(part), "{part:?} is missing in {told}");
+    }
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0);
+}
+
 #[test]
 fn k25_130_large_results_in_one_long_turn_all_arrive_and_no_request_exceeds_the_window() {
     const RESULTS: usize = 130;

@@ -249,7 +249,7 @@ fn inv_29_closing_writes_everything_also_while_somebody_holds_the_port() {
     assert_eq!(told(&paths[0]).len(), 2);
 }
 
-/// Proves SEC-11.
+/// Proves SEC-11, DUR-19.
 #[test]
 fn live_06_a_disk_that_fails_costs_lines_and_nothing_else() {
     let (folder, transcripts, paths) = started(2);

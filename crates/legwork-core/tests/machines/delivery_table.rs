@@ -82,6 +82,7 @@ fn meant(word: &str, state: &DeliveryState, event: &DeliveryEvent) -> Option<Del
     }
 }
 
+/// Proves DUR-10.
 #[test]
 fn k06_the_delivery_machine_is_its_table() {
     let table = Table::parse(TABLE);

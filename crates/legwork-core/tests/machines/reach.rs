@@ -134,6 +134,7 @@ fn every_delivery_state_is_reached_and_no_other() {
     assert_eq!(unreached, []);
 }
 
+/// Proves DUR-13.
 #[test]
 fn k05_a_final_delivery_never_moves_and_an_open_one_can_always_become_final() {
     for state in reachable_deliveries() {

@@ -6,6 +6,7 @@ use legwork_core::ports::{Delegator, Facts};
 use legwork_core::steering::Scope;
 use tokio::pin;
 
+/// Proves DUR-4.
 #[tokio::test(start_paused = true)]
 async fn k02_a_ticket_and_a_start_wait_for_their_commit() {
     let scene = Scene::new(1).await;

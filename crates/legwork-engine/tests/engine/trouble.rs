@@ -31,6 +31,7 @@ async fn k35_a_call_that_cannot_be_recorded_is_refused_with_the_reason_and_the_n
     assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded)]);
 }
 
+/// Proves DUR-6.
 #[tokio::test(start_paused = true)]
 async fn k35_running_work_goes_on_and_is_stored_once_the_store_is_back() {
     let scene = Scene::new(2).await;

@@ -71,6 +71,7 @@ fn spawn_writer(path: &Path, first: u32) -> Child {
     command.spawn().expect("the process starts")
 }
 
+/// Proves BUILD-8, DUR-1.
 #[tokio::test]
 async fn two_processes_create_and_write_one_file() {
     let place = FilePlace::new();

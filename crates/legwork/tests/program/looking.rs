@@ -82,6 +82,7 @@ fn k39_ps_and_show_tell_of_running_work_from_another_process() {
     assert_eq!(all["delegations"][0]["state"], json!("settled"));
 }
 
+/// Proves DUR-8.
 #[test]
 fn show_tells_of_a_child_its_steps_and_its_outcome() {
     let server = ScriptedServer::start(scripts());

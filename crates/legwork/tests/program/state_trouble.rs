@@ -277,6 +277,7 @@ fn without_its_folder(take_away: impl FnOnce(&Home)) -> (Home, Ended) {
     (home, ended)
 }
 
+/// Proves DUR-19.
 #[test]
 fn k35_a_state_folder_that_vanishes_is_told_at_the_next_write() {
     let (home, ended) = without_its_folder(|home| {

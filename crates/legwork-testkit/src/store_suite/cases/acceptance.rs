@@ -10,7 +10,7 @@ use legwork_core::ports::AppendError;
 use legwork_core::time::Timestamp;
 
 /// A ticket means durable.
-/// Proves REG-2, LIVE-13.
+/// Proves REG-2, LIVE-13, DUR-2, DUR-3.
 pub async fn inv_02_an_acceptance_survives_reopening(place: &dyn Place) {
     let owned = Owned::accept(&place.open(), 7, &[&[0, 2], &[1]]).await;
     let before = owned.stored().await;

@@ -130,7 +130,7 @@ pub async fn the_ledger_tells_every_move(place: &dyn Place) {
 }
 
 /// Age removes what is delivered or dismissed in all its units, with its journals, and nothing else.
-/// Proves LIVE-10, REG-8.
+/// Proves LIVE-10, REG-8, DUR-7, RECOV-6.
 pub async fn inv_05_nothing_undelivered_is_pruned(place: &dyn Place) {
     let store = place.open();
     let mut kept = vec![Owned::accept(&store, 1, &[&[0]]).await];

@@ -116,7 +116,7 @@ pub async fn inv_10_outcomes_stay_with_their_own_tasks(place: &dyn Place) {
 }
 
 /// `UnitSettled` is refused while a child of the unit runs, and also the second time.
-/// Proves REG-7.
+/// Proves REG-7, DUR-5.
 pub async fn a_unit_settles_with_its_last_child_and_not_before(place: &dyn Place) {
     let mut owned = Owned::accept(&place.open(), 1, &[&[0, 2], &[1]]).await;
     owned.record((0..3).map(|index| owned.started(index)).collect()).await.expect("all start");

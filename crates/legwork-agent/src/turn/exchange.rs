@@ -130,6 +130,7 @@ impl Turn<'_> {
         let side_by_side_max = agent.limits.side_by_side_max.max(1);
         let mut running = stream::iter(calls).buffer_unordered(side_by_side_max);
         let mut stopped = None;
+        // Deadline: a stop does not wait for ever for the ends that it is brought; see the constant.
         let patience = sleep(ENDS_MAX);
         tokio::pin!(patience);
         loop {

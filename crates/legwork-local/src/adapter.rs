@@ -46,6 +46,10 @@ impl Model for LocalModel {
         true
     }
 
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     fn respond(&self, request: ModelRequest) -> ReplyStream {
         let engine = self.engine.clone();
         let stage = Stage::Waiting(request);

@@ -8,7 +8,7 @@ use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in};
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
-use legwork_agent::worker::{LocalWorker, ModelSource, WorkerParts};
+use legwork_agent::worker::{LocalWorker, ModelSource, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, OnCrash, Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{Epoch, SessionId};
@@ -270,6 +270,11 @@ fn parts(
         commands: tools.commands.clone(),
         limits: limits(&settings.delegation),
         depth_max: depth_max(&settings.delegation),
+        pictures: match settings.model.images {
+            settings::Images::Auto => Pictures::ByModel,
+            settings::Images::Always => Pictures::Always,
+            settings::Images::Never => Pictures::Never,
+        },
         spill: invocation.paths.state()?.spill(),
         diagnostics: invocation.paths.state()?.diagnostics(),
     })

@@ -58,6 +58,11 @@ impl Model for Chain {
         self.current().cuts_to_fit()
     }
 
+    /// What is shown to one must be fit for all that may come after it.
+    fn takes_images(&self) -> bool {
+        self.links.iter().all(|link| link.takes_images())
+    }
+
     fn respond(&self, request: ModelRequest) -> ReplyStream {
         let model = self.current();
         let name = model.facts().name;

@@ -32,6 +32,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Whether it takes pictures, as far as that is known. To one that does not they are named in words.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     /// Asks for a reply. The stream ends after [`ReplyPart::Done`] or the first error. Nothing is sent before the
     /// stream is polled; dropping it cancels the request. It makes one request and never tries again by itself.
     fn respond(&self, request: ModelRequest) -> ReplyStream;

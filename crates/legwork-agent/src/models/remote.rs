@@ -32,6 +32,9 @@ pub use options::{CallLimits, RemoteOptions, RouteError};
 pub use protocol::Protocol;
 use wires::{Wired, listed_window, wired};
 
+/// Providers whose models take pictures.
+const SEEING: [&str; 3] = ["openai", "anthropic", "gemini"];
+
 /// A model behind an address. A clone shares everything.
 #[derive(Clone)]
 pub struct RemoteModel {
@@ -80,6 +83,11 @@ impl Model for RemoteModel {
         let RemoteOptions { provider, model, window, .. } = &self.route.options;
         let window = window.or_else(|| self.route.listed_window());
         ModelFacts { name: format!("{provider}/{model}"), window }
+    }
+
+    /// Of the models that anybody may serve, only some take pictures, and they do not say.
+    fn takes_images(&self) -> bool {
+        SEEING.contains(&self.route.options.provider.as_str())
     }
 
     fn respond(&self, request: ModelRequest) -> ReplyStream {

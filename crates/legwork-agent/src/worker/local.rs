@@ -37,10 +37,24 @@ pub struct WorkerParts {
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
     /// switched off.
     pub depth_max: u32,
+    /// Whether children are shown the pictures of their tasks (`model.images`).
+    pub pictures: Pictures,
     /// The folder for outputs that are too long.
     pub spill: PathBuf,
     /// The folder for what is known of children that stood still before they had asked their models.
     pub diagnostics: PathBuf,
+}
+
+/// Whether children are shown the pictures of their tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pictures {
+    /// Where the model says that it takes pictures.
+    #[default]
+    ByModel,
+    /// Whatever the model says.
+    Always,
+    /// Never: they are named.
+    Never,
 }
 
 /// Runs children with legwork's own agent loop.

@@ -4,6 +4,7 @@ mod closing;
 mod diagnostics;
 mod local;
 mod parking;
+mod pictures;
 mod setting_up;
 mod shared_prompt;
 mod shared_tools;
@@ -11,5 +12,5 @@ mod source;
 mod stale;
 mod sweeper;
 
-pub use local::{LocalWorker, WorkerParts};
+pub use local::{LocalWorker, Pictures, WorkerParts};
 pub use source::ModelSource;

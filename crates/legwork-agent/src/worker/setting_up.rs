@@ -4,6 +4,7 @@
 
 use super::local::Shared;
 use super::parking::SharedParking;
+use super::pictures::{self, Sight};
 use super::shared_prompt::Occasion;
 use crate::contract::Contract;
 use crate::journal::{Journal, Recorded};
@@ -13,7 +14,7 @@ use crate::tools::{DELEGATE_TASK, Site};
 use crate::turn::{Agent, Context, Start};
 use crate::worktree::{self, Need, Tenant, Worktree};
 use legwork_core::batch::{Isolation, Lineage, Reach, Setting, Task};
-use legwork_core::message::{Author, Message};
+use legwork_core::message::Message;
 use legwork_core::ports::{Assignment, Line};
 use legwork_core::pulse::LineEvent;
 use legwork_core::step::Actor;
@@ -52,7 +53,9 @@ pub(super) async fn ready(
             let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
             let folder = PathBuf::from(&setting.folder);
             let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
-            (opening(shared, occasion, (&assignment.task, worktree.as_ref())).await?, Start::Fresh)
+            let sight = Sight::of(shared.parts.pictures, model.takes_images(), &setting);
+            let first = first_message(&assignment.task, worktree.as_ref(), sight, &*line).await;
+            (opening(shared, occasion, (&assignment.task, first)).await?, Start::Fresh)
         }
     };
     let tools = shared.tools.specs(&shared.parts.toolbox, &setting.rights);
@@ -100,20 +103,29 @@ async fn journal(shared: &Shared, assignment: &Assignment) -> Result<(Journal, O
     Ok((journal, recorded))
 }
 
-/// The system text, and the goal with a note about the worktree (WT-4).
-async fn opening(
-    shared: &Shared,
-    occasion: Occasion,
-    (task, worktree): (&Task, Option<&Worktree>),
-) -> Result<Context, String> {
-    let own = prompt::own(task.context.as_deref(), task.output_schema.as_ref());
-    let system = shared.prompt.message(occasion, own).await?;
+/// The goal with a note about the worktree (WT-4), and the pictures, which come behind both (BUILD-26).
+async fn first_message(task: &Task, worktree: Option<&Worktree>, sight: Sight, line: &dyn Line) -> Message {
     let goal = match worktree {
         None => task.goal.clone(),
         Some(worktree) => format!("{}\n\n{}", task.goal, worktree::note(worktree)),
     };
-    let goal = Message::text(Author::User, goal);
-    Ok(Context::new(vec![system, Arc::new(goal)]))
+    let (first, missing) = pictures::shown(goal, task.images.clone(), sight).await;
+    for why in missing {
+        tracing::warn!(%why, "a picture of a task is not shown");
+        line.tell(LineEvent::Note(format!("a picture is not shown: {why}")));
+    }
+    first
+}
+
+/// The system text, and the first message.
+async fn opening(
+    shared: &Shared,
+    occasion: Occasion,
+    (task, first): (&Task, Message),
+) -> Result<Context, String> {
+    let own = prompt::own(task.context.as_deref(), task.output_schema.as_ref());
+    let system = shared.prompt.message(occasion, own).await?;
+    Ok(Context::new(vec![system, Arc::new(first)]))
 }
 
 /// What the answer must meet. The schema was found to be one when the task was accepted.

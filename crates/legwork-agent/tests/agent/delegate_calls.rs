@@ -143,7 +143,6 @@ async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
             json!({"tasks": [{"goal": "a", "priority": 1}]}),
             "tasks[0]: unknown key `priority`; the keys here are `goal`, `context`",
         ),
-        (json!({"tasks": [{"goal": "a", "images": ["x.png"]}]}), "tasks[0]: `images` is not built yet"),
         (
             json!({"tasks": [{"goal": "a", "group": "x".repeat(300)}]}),
             "`group` has 300 bytes and at most 256",
@@ -284,6 +283,75 @@ fn tool_06_the_description_states_the_limits_as_they_are() {
         described(DelegateOptions { concurrent_max: 3, depth_max: 2, children_max: Some(4), ..OPTIONS });
     assert!(text.contains("Up to 3 run at once") && text.contains("down to depth 2"), "{text}");
     assert!(schema.contains("at most 4 in this whole session"), "{schema}");
+}
+
+/// Proves TASK-12: each way in which a schema can be wrong is refused with its task, before anything exists.
+#[tokio::test]
+async fn task_12_a_schema_is_an_object_or_text_that_holds_one_and_must_be_one() {
+    let long = "read the first file";
+    let cases = [
+        (json!({"goal": "a", "output_schema": 3}), "tasks[0]: `output_schema` must be a JSON Schema"),
+        (json!({"goal": "a", "output_schema": "[1]"}), "`output_schema` must be a JSON Schema"),
+        (json!({"goal": "a", "output_schema": "{"}), "`output_schema` is text that is not valid JSON"),
+        (
+            json!({"tasks": [{"goal": long}, {"goal": long, "output_schema": {"type": "objekt"}}]}),
+            "tasks[1]: `output_schema` is not a valid JSON Schema",
+        ),
+        (
+            json!({"goal": "a", "output_schema": {"description": "x".repeat(200)}}),
+            "delegation.goal_max_bytes is 200",
+        ),
+        (
+            json!({"tasks": [{"goal": long}, {"goal": long}], "output_schema": {"type": "object"}}),
+            "`output_schema` stands beside 2 tasks",
+        ),
+    ];
+    for (arguments, words) in cases {
+        refused(&arguments, words).await;
+    }
+    let schema = json!({"type": "object"});
+    let taken = [
+        json!({"goal": "a", "output_schema": schema}),
+        json!({"goal": "a", "output_schema": schema.to_string()}),
+        json!({"tasks": [{"goal": "a", "output_schema": schema}]}),
+        json!({"tasks": [{"goal": "a"}], "output_schema": schema}),
+        json!({"tasks": [{"goal": "a", "output_schema": schema}], "output_schema": {"type": "array"}}),
+    ];
+    for arguments in taken {
+        let door = Door::new(OPTIONS).await;
+        assert!(!door.call(arguments.clone()).await.is_error, "{arguments}");
+        assert_eq!(door.batch().tasks[0].output_schema.as_ref(), Some(&schema), "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn task_13_pictures_are_at_most_eight_texts_of_three_kinds() {
+    let long = "look at the pictures";
+    let cases = [
+        (json!({"goal": "a", "images": 3}), "tasks[0]: `images` must be a list of texts, found a number"),
+        (json!({"goal": "a", "images": ["a.png", " "]}), "`images` entry 1 is blank"),
+        (json!({"goal": "a", "images": ["a.png", 7]}), "`images` entry 1 must be text, found a number"),
+        (json!({"goal": "a", "images": ["ftp://x/a.png"]}), "`images` entry 0 has the unknown scheme ftp"),
+        (json!({"goal": "a", "images": ["data:text/plain,x"]}), "`images` entry 0 is data, but no picture"),
+        (
+            json!({"tasks": [{"goal": long}, {"goal": long, "images": vec!["a.png"; 9]}]}),
+            "tasks[1]: `images` has 9 entries and a task takes at most 8",
+        ),
+        (
+            json!({"tasks": [{"goal": long}, {"goal": long}], "images": "a.png"}),
+            "`images` stands beside 2 tasks",
+        ),
+    ];
+    for (arguments, words) in cases {
+        refused(&arguments, words).await;
+    }
+    let door = Door::new(OPTIONS).await;
+    let kinds =
+        ["a.png", "/b c.jpg", "https://x/y", "HTTP://x/y", "data:image/png;base64,AA==", "C:odd", "d", "e"];
+    assert!(!door.call(json!({"goal": "a", "images": kinds})).await.is_error);
+    assert_eq!(door.batch().tasks[0].images, kinds);
+    assert!(!door.call(json!({"tasks": [{"goal": "a"}], "images": "one.png"})).await.is_error);
+    assert_eq!(door.batch().tasks[0].images, ["one.png"], "a bare text counts as a list of one");
 }
 
 /// A value whose shape the numbers decide: the keys and the texts are those that mean something somewhere.

@@ -10,7 +10,7 @@ use legwork_agent::session::{
 };
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
-use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Reach, Route, Setting};
 use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::message::{Author, Message, Part};
@@ -217,6 +217,7 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTo
         commands: no_commands(store),
         limits: TurnLimits::default(),
         depth_max: DEPTH_MAX,
+        pictures: Pictures::ByModel,
         spill: "/nowhere".into(),
         diagnostics: "/nowhere".into(),
     })

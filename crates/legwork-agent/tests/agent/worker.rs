@@ -5,10 +5,10 @@ use legwork_agent::models::{Model, ModelRequest};
 use legwork_agent::process::Shells;
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
-use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Rights, Route, Setting, Task};
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
-use legwork_core::message::Author;
+use legwork_core::message::{Author, Image, ImageSource, Part};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Line, Steps, Worker};
 use legwork_core::report::Report;
@@ -25,13 +25,22 @@ pub struct Shop {
     pub line: Arc<FakeLine>,
     rights: Rights,
     depth_max: u32,
+    pictures: Pictures,
 }
 
 impl Shop {
     pub fn new(model: Arc<FakeModel>) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let rights = rights(&["look", "delegate_task"]);
-        Shop { folder, model, steps: FakeSteps::new(), line: FakeLine::new(), rights, depth_max: 1 }
+        Shop {
+            folder,
+            model,
+            steps: FakeSteps::new(),
+            line: FakeLine::new(),
+            rights,
+            depth_max: 1,
+            pictures: Pictures::ByModel,
+        }
     }
 
     pub fn assignment(&self, index: usize, context: Option<&str>) -> Assignment {
@@ -76,6 +85,7 @@ impl Shop {
             commands: Commands::new(shells, Arc::new(MemoryStore::new())),
             limits: TurnLimits::default(),
             depth_max: self.depth_max,
+            pictures: self.pictures,
             spill: "/nowhere".into(),
             diagnostics: self.folder.path().join("diagnostics"),
         })
@@ -222,4 +232,107 @@ async fn rules_that_cannot_be_read_are_not_passed_over() {
 fn make_unreadable(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).expect("it is ours");
+}
+
+/// A picture of one dot.
+const DOT: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// The first message of a child with these pictures, and what its line was told of them.
+async fn first_message(shop: &Shop, images: &[&str]) -> (Vec<Part>, Vec<String>) {
+    let mut assignment = shop.assignment(0, None);
+    assignment.task.images = images.iter().map(|image| (*image).to_owned()).collect();
+    shop.work(&shop.worker(), assignment).await;
+    let first = shop.model.requests()[0].messages[1].parts.clone();
+    (first, shop.line.words().into_iter().filter(|word| word.contains("picture")).collect())
+}
+
+/// A shop with a picture, a text that calls itself one, and a folder.
+fn gallery(rights_to: &[&str], pictures: Pictures) -> Shop {
+    let mut shop = Shop::new(FakeModel::new([Say::Text("done")]));
+    (shop.rights, shop.pictures) = (rights(rights_to), pictures);
+    let bytes = [0x89, b'P', b'N', b'G', 1, 2, 3];
+    std::fs::write(shop.folder.path().join("dot.png"), bytes).expect("written");
+    std::fs::write(shop.folder.path().join("key.png"), "password=1").expect("written");
+    shop
+}
+
+fn text_of(part: &Part) -> &str {
+    match part {
+        Part::Text { text } => text,
+        other => panic!("{other:?} is no text"),
+    }
+}
+
+const SHOWN: [&str; 6] =
+    ["dot.png", "https://example.org/a.webp?x=1", "key.png", "missing.png", ".", "data:image/svg+xml,<svg/>"];
+
+#[tokio::test]
+async fn build_23_a_model_that_takes_pictures_gets_them_behind_the_goal_and_files_pass_the_guard() {
+    let shop = gallery(&["look", "read_file"], Pictures::ByModel);
+    let dot = format!("data:image/png;base64,{DOT}");
+    let images: Vec<&str> = SHOWN.into_iter().chain([dot.as_str()]).collect();
+    let (parts, told) = first_message(&shop, &images).await;
+    let text = text_of(&parts[0]);
+    assert!(
+        text.starts_with("goal 0\n\n[legwork: these pictures of the task could not be shown.]"),
+        "{text}"
+    );
+    for (name, why) in [
+        ("key.png", "no PNG, JPEG, GIF or WebP"),
+        ("missing.png", "No such file"),
+        (".", "not a file"),
+        ("data:image/svg+xml,<svg/>", "not base64"),
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(&format!("- {name}: ")) && line.contains(why)),
+            "{text}"
+        );
+        assert!(told.iter().any(|word| word.contains(name)), "{told:?}");
+    }
+    let pictures: Vec<&Image> = parts[1..]
+        .iter()
+        .map(|part| if let Part::Image(image) = part { image } else { panic!("{part:?}") })
+        .collect();
+    let sources = [
+        ("image/png", ImageSource::DataBase64("iVBORwECAw==".to_owned())),
+        ("image/webp", ImageSource::Url("https://example.org/a.webp?x=1".to_owned())),
+        ("image/png", ImageSource::DataBase64(DOT.to_owned())),
+    ];
+    assert_eq!(pictures.len(), 3);
+    for (picture, (media_type, source)) in pictures.iter().zip(sources) {
+        assert_eq!((picture.media_type.as_str(), &picture.source), (media_type, &source));
+    }
+    let blind = gallery(&["look"], Pictures::ByModel);
+    let (parts, _) = first_message(&blind, &["dot.png"]).await;
+    assert!(parts.len() == 1 && text_of(&parts[0]).contains("may not read files"), "{parts:?}");
+}
+
+/// Proves BUILD-24, BUILD-25.
+#[tokio::test]
+async fn build_24_a_model_that_takes_none_is_told_which_pictures_there_are() {
+    let shop = gallery(&["look"], Pictures::Never);
+    let dot = format!("data:image/png;base64,{DOT}");
+    let (parts, told) =
+        first_message(&shop, &["dot.png", "https://example.org/a.png", "missing.png", &dot]).await;
+    let [part] = parts.as_slice() else { panic!("text alone: {parts:?}") };
+    let text = text_of(part);
+    let path = shop.folder.path().join("dot.png").display().to_string();
+    assert!(text.contains("you are not shown them"), "{text}");
+    assert!(text.contains(&format!("\n- {path}\n- https://example.org/a.png\n")), "{text}");
+    assert!(text.contains("- missing.png: No such file") && text.contains("takes no pictures"), "{text}");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let (parts, _) = first_message(&gallery(&[], Pictures::Never), &[]).await;
+    assert_eq!(text_of(&parts[0]), "goal 0", "nothing is said where there are no pictures");
+}
+
+#[tokio::test]
+async fn build_25_pictures_that_are_too_large_are_left_out() {
+    let shop = gallery(&["read_file"], Pictures::Always);
+    let large = shop.folder.path().join("large.png");
+    let file = std::fs::File::create(&large).expect("a file");
+    file.set_len(6 * 1024 * 1024).expect("it grows");
+    let (parts, told) = first_message(&shop, &["large.png"]).await;
+    assert!(parts.len() == 1 && text_of(&parts[0]).contains("at most 5242880"), "{parts:?}");
+    assert_eq!(told.len(), 1);
 }

@@ -6,7 +6,7 @@ use legwork_agent::models::Model;
 use legwork_agent::process::Shells;
 use legwork_agent::tools::{Commands, Toolbox};
 use legwork_agent::turn::TurnLimits;
-use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Route, Setting, Task};
 use legwork_core::ids::{DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::Ending;
@@ -83,6 +83,7 @@ fn worker(store: &Arc<MemoryStore>, server: &ScriptedServer, look: &Arc<FakeTool
         commands: Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>),
         limits: TurnLimits::default(),
         depth_max: 1,
+        pictures: Pictures::ByModel,
         spill: "/nowhere".into(),
         diagnostics: "/nowhere".into(),
     })

@@ -6,7 +6,7 @@
 //! command, or that keeps or deletes stored results.
 
 use super::field::{Bounds, Field, Right, Unit};
-use super::values::{ApiMode, AtCapacity, OnCrash, ReasoningEffort, Settings};
+use super::values::{ApiMode, AtCapacity, Images, OnCrash, ReasoningEffort, Settings};
 
 /// One key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +154,16 @@ pub static KEYS: &[Key] = &[
         "model.fallback_providers",
         Field::Links { slot: |s| &mut s.model.fallback_providers },
         "What answers when the model fails, in order: `PROVIDER/NAME` or tables.",
+    ),
+    key(
+        "model.images",
+        Field::Choice {
+            put: |s, i| s.model.images = i.map(|i| Images::ALL[i]).unwrap_or_default(),
+            default: Some(Images::Auto as usize),
+            words: Images::WORDS,
+        },
+        "Whether subagents are shown the pictures of their tasks, or read their names: `auto` shows them to models of openai, \
+         anthropic and gemini.",
     ),
     key(
         "delegation.model",

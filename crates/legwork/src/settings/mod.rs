@@ -23,4 +23,4 @@ pub use keys::KEYS;
 pub use load::{Sources, UserFile, load};
 pub use nearest::nearest;
 pub use schema::schema;
-pub use values::{AtCapacity, DelegationSettings, OnCrash, Settings};
+pub use values::{AtCapacity, DelegationSettings, Images, OnCrash, Settings};

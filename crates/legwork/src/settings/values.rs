@@ -57,6 +57,19 @@ words! {
     }
 }
 
+words! {
+    /// Whether subagents are shown the pictures of their tasks.
+    Images {
+        /// Where the provider's models take pictures.
+        #[default]
+        Auto = "auto",
+        /// Whatever the model is.
+        Always = "always",
+        /// Never: pictures are named in words.
+        Never = "never",
+    }
+}
+
 /// The section `[model]`: what the conversation and, unless told otherwise, its children talk to. Use
 /// [`super::model::ModelChoice::resolve`] rather than these texts: it knows which of them belong together.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +92,8 @@ pub struct ModelSettings {
     pub request_overrides: Overrides,
     /// What answers when the model fails. None and an empty list: nothing does.
     pub fallback_providers: Option<Vec<ModelBlock>>,
+    /// Whether subagents are shown pictures.
+    pub images: Images,
 }
 
 /// The section `[delegation]`.

@@ -39,7 +39,7 @@ fn entry_08_a_refused_key_fails_its_task_in_the_providers_words() {
     assert!(field(entry, "error").contains("401"), "{entry}");
     assert_eq!((field(entry, "failure_reason"), field(entry, "exit_reason")), ("auth", "error"));
     assert_eq!(server.log().of("refused").len(), 1, "a refused key is not tried again");
-    assert!(ended.stderr.contains("Incorrect API key provided."), "people see why: {ended}");
+    assert!(ended.stderr.contains("the provider refused the key"), "people see why: {ended}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod looking;
 mod models;
 mod owner_death;
 mod pause;
+mod pictures;
 mod processes;
 mod requests;
 mod resume;

@@ -119,6 +119,11 @@ fn parameters(options: &DelegateOptions, named: &dyn NamedRoutes) -> Value {
                             "type": "object",
                             "description": "JSON Schema that its answer must meet; one that does not is asked once for a \
                                  correction, and comes back with schema_valid: false if that fails."
+                        },
+                        "images": {
+                            "type": "array",
+                            "items": {"type": "string"},
+                            "description": "Pictures to show it, at most 8: paths, http(s) or data:image/ addresses."
                         }
                     },
                     "required": ["goal"]

@@ -56,13 +56,12 @@ impl std::fmt::Display for TaskError {
 /// The key by which models ask for what the session decides (TOOL-9).
 pub(super) const BACKGROUND: &str = "background";
 /// Keys of a task.
-const TASK_KEYS: [&str; 6] = ["goal", "context", demands::OUTPUT_SCHEMA, GROUP, "route", on_crash::ON_CRASH];
+const TASK_KEYS: [&str; 7] =
+    ["goal", "context", demands::OUTPUT_SCHEMA, demands::IMAGES, GROUP, "route", on_crash::ON_CRASH];
 /// The key that says with which other tasks one comes back.
 pub(super) const GROUP: &str = "group";
 /// Bytes of a group's name.
 const GROUP_BYTES_MAX: usize = 256;
-/// Keys of a task and of a call that will mean something and do not yet.
-const NOT_BUILT: [&str; 1] = [demands::IMAGES];
 /// Keys that models send out of habit and that decide nothing (TOOL-8…10, TOOL-18).
 const WITHOUT_EFFECT: [&str; 5] = [BACKGROUND, "max_iterations", "role", "acp_command", "acp_args"];
 
@@ -223,14 +222,10 @@ fn text(fields: &Map<String, Value>, key: &str, rules: &TaskRules) -> Result<Opt
 }
 
 fn check_keys(fields: &Map<String, Value>, allowed: &[&str], rules: &TaskRules) -> Result<(), String> {
-    for (key, value) in fields {
-        let key = key.as_str();
+    for key in fields.keys().map(String::as_str) {
         let habit = rules.author == TaskAuthor::Model && WITHOUT_EFFECT.contains(&key);
-        if allowed.contains(&key) || habit || (NOT_BUILT.contains(&key) && is_absent(value)) {
+        if allowed.contains(&key) || habit {
             continue;
-        }
-        if NOT_BUILT.contains(&key) {
-            return Err(format!("`{key}` is not built yet; leave it out and say what you need in the goal"));
         }
         return Err(format!("unknown key `{key}`; the keys here are `{}`", allowed.join("`, `")));
     }

@@ -11,7 +11,7 @@ use legwork_agent::session::{
 };
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
-use legwork_agent::worker::{LocalWorker, WorkerParts};
+use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Reach, Route, Setting};
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part};
@@ -110,6 +110,7 @@ impl Machine {
             commands: no_commands(&self.store),
             limits: TurnLimits::default(),
             depth_max: 1,
+            pictures: Pictures::ByModel,
             spill: self.spill.path().to_owned(),
             diagnostics: "/nowhere".into(),
         })

@@ -54,6 +54,7 @@ fn ids(answer: &Value) -> Vec<&str> {
     items.iter().map(|item| item["subagent_id"].as_str().expect("an id")).collect()
 }
 
+/// Proves OUT-5, OUT-8.
 #[tokio::test]
 async fn out_03_to_08_a_call_of_a_session_that_can_be_woken_comes_back_at_once_with_a_handle() {
     let door = Door::new(PUSH).await;

@@ -97,6 +97,7 @@ async fn k23_every_shape_that_means_something_is_understood() {
     }
 }
 
+/// Proves TASK-1, TASK-2, TASK-4, TASK-5, TOOL-12.
 #[tokio::test]
 async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
     let deep = (0..64).fold(json!(1), |inner, _| json!([inner]));
@@ -156,6 +157,7 @@ async fn k23_every_other_shape_is_refused_in_words_and_without_effect() {
     }
 }
 
+/// Proves TOOL-15, CTRL-3.
 #[tokio::test]
 async fn k23_every_action_that_is_no_whole_action_is_refused_in_words() {
     let cases = [
@@ -189,6 +191,7 @@ async fn refused(arguments: &Value, words: &str) {
     assert_eq!(door.delegator.batches().len(), 0, "{arguments} had an effect");
 }
 
+/// Proves TASK-8, TASK-9.
 #[tokio::test]
 async fn task_07_to_09_the_gates_bind_lists_of_models_only() {
     let refused = [
@@ -261,6 +264,7 @@ async fn inv_18_children_get_no_more_than_the_caller_has_and_delegate_only_above
     }
 }
 
+/// Proves TOOL-14.
 #[tokio::test]
 async fn an_agent_without_an_engine_is_told_so() {
     let tool = DelegateTool::new(OPTIONS);

@@ -132,6 +132,7 @@ async fn build_16_the_system_text_has_its_parts_in_order_and_the_goal_comes_as_f
     assert_eq!(request.messages.len(), 2);
 }
 
+/// Proves BUILD-21.
 #[tokio::test]
 async fn siblings_share_their_system_message_and_their_tools_in_memory() {
     let script = [Say::Text("done"), Say::Text("done"), Say::Text("done"), Say::Text("done")];

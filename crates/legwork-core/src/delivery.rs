@@ -6,6 +6,9 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// What the ledger says of the notice of an early failure that nobody had taken when its unit settled.
+pub const NOTICE_LATE: &str = "the results of the whole unit are there, with this one";
+
 /// Where a unit's results are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -23,6 +23,12 @@ pub enum Fact {
         /// What is known of its work, when the move ends its run: it is stored in the same commit.
         report: Option<Box<Report>>,
     },
+    /// A child has failed while others of its unit go on: that is told at once, under an id of its own. The notice becomes
+    /// ready in the commit of the child's end, and is dismissed with the settling of the unit if nobody has taken it.
+    Noticed {
+        /// Which.
+        child: ChildId,
+    },
     /// All children of a unit have settled: its delivery becomes ready, in the commit of the last child's fact.
     UnitSettled {
         /// Which.
@@ -78,7 +84,7 @@ impl Fact {
     pub fn child_event(&self) -> Option<(&ChildId, ChildEvent)> {
         match self {
             Fact::Moved { child, event, .. } => Some((child, *event)),
-            Fact::Accepted(_) | Fact::UnitSettled { .. } => None,
+            Fact::Accepted(_) | Fact::Noticed { .. } | Fact::UnitSettled { .. } => None,
         }
     }
 }

@@ -40,7 +40,8 @@ text_id! {
     DelegationId
 }
 text_id! {
-    /// The tasks of a delegation that come back as one completion: `deleg_…`, or `deleg_…-k` from 1 (DISP-18).
+    /// What comes back as one message: the tasks of a delegation, `deleg_…` or `deleg_…-k` from 1 (DISP-18), or the notice
+    /// of an early failure, `note-` and the child's id.
     UnitId
 }
 text_id! {
@@ -83,6 +84,11 @@ impl UnitId {
     /// The id of the `k`-th of several units, counted from 1.
     pub fn part(delegation: &DelegationId, k: usize) -> Self {
         Self(format!("{delegation}-{k}"))
+    }
+
+    /// The id under which the early failure of a child is told: it travels like a unit, and is none (NOTE-4).
+    pub fn notice(child: &ChildId) -> Self {
+        Self(format!("note-{child}"))
     }
 }
 

@@ -166,6 +166,22 @@ impl Outcome {
         }
     }
 
+    /// Whether it is one of `failed`, `error` and `timeout`: the ends that are told before the siblings have ended (NOTE-1).
+    pub fn is_failure(self) -> bool {
+        match self {
+            Outcome::Failed(_) | Outcome::Stopped(StopReason::TimedOut) => true,
+            Outcome::Succeeded | Outcome::Partial(_) | Outcome::Lost => false,
+            Outcome::Stopped(
+                StopReason::Cancelled
+                | StopReason::ParentStopped
+                | StopReason::Stalled
+                | StopReason::SessionEnded
+                | StopReason::OwnerLost
+                | StopReason::Shutdown,
+            ) => false,
+        }
+    }
+
     /// Whether a limit cut the work off although its status reads `completed` (ENTRY-5): that of its steps, or the
     /// provider's of output.
     pub fn is_truncated(self) -> bool {

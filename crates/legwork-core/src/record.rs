@@ -70,6 +70,17 @@ pub struct DelegationRecord {
     pub children: Vec<ChildRecord>,
     /// Its units' deliveries, in the order of `accepted.units`.
     pub deliveries: Vec<DeliveryRecord>,
+    /// The notices of children that failed before their unit had settled, in the order of their tasks.
+    pub notices: Vec<NoticeRecord>,
+}
+
+/// The notice of an early failure as the store holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoticeRecord {
+    /// The position of the task that failed.
+    pub task_index: usize,
+    /// Where the notice is.
+    pub delivery: DeliveryRecord,
 }
 
 /// One child as the store holds it.

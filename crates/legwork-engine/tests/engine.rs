@@ -15,6 +15,8 @@ mod front;
 mod gaps;
 #[path = "engine/inboxes.rs"]
 mod inboxes;
+#[path = "engine/notices.rs"]
+mod notices;
 #[path = "engine/recovery.rs"]
 mod recovery;
 #[path = "engine/release.rs"]

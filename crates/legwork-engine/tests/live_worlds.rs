@@ -21,9 +21,20 @@ fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends
     }
     println!("{figures:?}");
     let LiveFigures {
-        arrived, said, busy, gone, lost_turns, seen, missed, refused, deaths, failures, ..
+        arrived,
+        notices,
+        said,
+        busy,
+        gone,
+        lost_turns,
+        seen,
+        missed,
+        refused,
+        deaths,
+        failures,
+        ..
     } = figures;
-    let rare = [arrived, said, busy, gone, lost_turns, seen, missed, refused, deaths, failures];
+    let rare = [arrived, notices, said, busy, gone, lost_turns, seen, missed, refused, deaths, failures];
     assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
 }
 

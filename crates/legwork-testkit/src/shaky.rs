@@ -138,7 +138,7 @@ impl ShakyStore {
 fn settled_units(append: &Append) -> Vec<UnitId> {
     let settled = append.facts.iter().filter_map(|fact| match fact {
         Fact::UnitSettled { unit } => Some(unit.clone()),
-        Fact::Accepted(_) | Fact::Moved { .. } => None,
+        Fact::Accepted(_) | Fact::Moved { .. } | Fact::Noticed { .. } => None,
     });
     settled.collect()
 }

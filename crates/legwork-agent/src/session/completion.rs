@@ -5,6 +5,7 @@
 //! store. It does not decide when the message is said.
 
 mod head;
+pub(crate) mod notice;
 mod quoted;
 mod remains;
 #[cfg(test)]

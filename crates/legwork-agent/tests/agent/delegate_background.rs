@@ -96,7 +96,7 @@ fn grouped() -> Value {
     ]})
 }
 
-/// Proves TASK-11, OUT-4, OUT-8.
+/// Proves TASK-11, OUT-4, OUT-8, DISP-19.
 #[tokio::test]
 async fn out_04_a_call_in_several_units_lists_them_in_the_order_of_their_ids() {
     let door = independent(PUSH).await;
@@ -108,6 +108,7 @@ async fn out_04_a_call_in_several_units_lists_them_in_the_order_of_their_ids() {
             {"delegation_id": "deleg_00000001-2", "group": null, "task_indexes": [1]},
         ])
     );
+    assert_eq!((handle["goals"].as_array().map(Vec::len), &handle["count"]), (Some(3), &json!(3)));
     let note = handle["note"].as_str().expect("a note");
     assert!(
         note.contains("3 subagents") && note.contains("in 2 units") && note.contains("Each unit reports")

@@ -236,6 +236,7 @@ async fn task_14_the_one_shot_budget_is_reserved_per_call_and_given_back_when_re
     assert!(door.call(one).await.content.contains("2 were started and this call asks for 1 more"));
 }
 
+/// Proves DISP-1, DISP-3, DISP-4.
 #[tokio::test]
 async fn a_call_becomes_a_batch_that_is_keyed_by_its_caller_and_id() {
     let door = Door::new(OPTIONS).await;

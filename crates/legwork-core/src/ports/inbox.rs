@@ -39,6 +39,8 @@ pub struct Offer {
     pub claim: ClaimId,
     /// Which unit of the record, as an index into its units.
     pub unit: usize,
+    /// The position of the task that failed, when this is the notice of an early failure and not yet the unit's results.
+    pub notice: Option<usize>,
     /// The delegation.
     pub record: DelegationRecord,
 }

@@ -105,7 +105,7 @@ pub trait Facts: Send + Sync {
     fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
 
     /// The units whose results are for `session` and are neither delivered nor dismissed, and have left
-    /// [`DeliveryState::Held`]; in the order in which they became ready.
+    /// [`DeliveryState::Held`], and the notices of early failures like them; in the order in which they became ready.
     fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>>;
 
     /// Marks a request as carried out by `owner`.
@@ -290,6 +290,8 @@ pub struct Undelivered {
     pub delegation: DelegationId,
     /// The unit.
     pub unit: UnitId,
+    /// The position of the task that failed, when this is the notice of an early failure and no unit.
+    pub notice: Option<usize>,
     /// How the delegation's results reach their session.
     pub reach: Reach,
     /// Where the results are.

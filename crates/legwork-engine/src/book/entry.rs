@@ -5,7 +5,7 @@ use legwork_core::batch::{Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, Epoch, OwnerId};
-use legwork_core::outcome::Force;
+use legwork_core::outcome::{Force, Outcome};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::DelegationRecord;
 use legwork_core::report::Report;
@@ -135,7 +135,7 @@ impl Delegated {
             child.ended = Some(now.mono);
             child.abort_at = None;
             self.open -= 1;
-            facts.extend(self.settled_unit(index));
+            facts.extend(self.settled_unit(index).or_else(|| self.notice(index)));
         }
         Some(facts)
     }
@@ -174,6 +174,13 @@ impl Delegated {
             at: now.wall,
             facts,
         }
+    }
+
+    /// What is told at once of a child that has failed while others of its unit go on (NOTE-1).
+    fn notice(&self, index: usize) -> Option<Fact> {
+        let failed = self.children[index].state.outcome().is_some_and(Outcome::is_failure);
+        let comes_later = self.accepted.reach != Reach::Joined && !self.unit(index).inline;
+        (failed && comes_later).then(|| Fact::Noticed { child: self.children[index].id.clone() })
     }
 
     fn settled_unit(&mut self, index: usize) -> Option<Fact> {

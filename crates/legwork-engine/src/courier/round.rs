@@ -7,8 +7,8 @@ use super::routes::{Attached, Left};
 use crate::gap::Gaps;
 use crate::wiring::Wiring;
 use futures::FutureExt;
-use legwork_core::batch::Reach;
-use legwork_core::delivery::{DeliveryState, ParkReason};
+use legwork_core::batch::{Reach, Unit};
+use legwork_core::delivery::{DeliveryState, NOTICE_LATE, ParkReason};
 use legwork_core::ids::{ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Inbox, Offer, Receipt, StoreError, Undelivered};
 use legwork_core::taking::Taker;
@@ -259,6 +259,14 @@ impl Courier {
             self.inline.insert(next.unit);
             return Ok(());
         }
+        // A notice that came back after its unit had settled: what follows it is there already.
+        if offer.notice.is_some() && offer.record.deliveries[offer.unit].state != DeliveryState::Held {
+            let dismissed = self.wiring.store.dismiss(&next.unit, self.now(), NOTICE_LATE).await;
+            return match dismissed {
+                Ok(_) => Ok(()),
+                Err(error) => self.troubled(&error).await,
+            };
+        }
         let claimant = self.wiring.owner.claimant();
         let claimed = self.wiring.store.claim(&next.unit, claim.clone(), &claimant, self.now()).await;
         match claimed {
@@ -293,8 +301,12 @@ impl Courier {
         let record = self.wiring.store.delegation(&next.delegation).await?;
         let gone = || StoreError::Conflict(format!("the unit {} is not stored any more", next.unit));
         let record = record.ok_or_else(gone)?;
-        let unit = record.accepted.units.iter().position(|unit| unit.id == next.unit).ok_or_else(gone)?;
-        Ok(Offer { session: self.session.clone(), claim: claim.clone(), unit, record })
+        let is_it = |unit: &Unit| match next.notice {
+            Some(task) => unit.task_indexes.contains(&task),
+            None => unit.id == next.unit,
+        };
+        let unit = record.accepted.units.iter().position(is_it).ok_or_else(gone)?;
+        Ok(Offer { session: self.session.clone(), claim: claim.clone(), unit, notice: next.notice, record })
     }
 
     async fn answered(&mut self, receipt: Receipt, unit: UnitId, claim: ClaimId) -> Result<(), Leave> {

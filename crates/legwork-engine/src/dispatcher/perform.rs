@@ -172,7 +172,8 @@ impl Dispatcher {
     fn child_settled(&mut self, child: &ChildId, outcome: Outcome) {
         self.said.remove(child);
         let Some((delegated, task_index)) = self.book.child(child) else { return };
-        if delegated.accepted.reach != Reach::Joined && delegated.is_unit_settled(task_index) {
+        let is_news = delegated.is_unit_settled(task_index) || outcome.is_failure();
+        if delegated.accepted.reach != Reach::Joined && is_news {
             self.routes.ring(&delegated.accepted.lineage.session);
         }
         let unit = delegated.unit(task_index);

@@ -3,8 +3,9 @@
 use crate::desk::Desk;
 use crate::scene::{Scene, batch, batch_from, call_key, options, pushed, stopped};
 use legwork_core::batch::{Fallback, NewBatch, Reach, Task, Ticket};
+use legwork_core::completion::BatchResult;
 use legwork_core::delivery::DeliveryState;
-use legwork_core::outcome::{Force, Outcome, StopReason};
+use legwork_core::outcome::{Force, Outcome, StopReason, WireStatus};
 use legwork_core::ports::{Delegator, DispatchError, Refusal, StoreError};
 use legwork_core::steering::Scope;
 use legwork_engine::{AtCapacity, Options};
@@ -121,7 +122,7 @@ async fn cap_10_a_process_that_is_ending_takes_no_call_and_says_when_to_call_aga
     assert!(Refusal::Ending.to_string().contains("Call again when the session is open again"));
 }
 
-/// Proves DISP-22, DISP-23, DISP-24, CAP-6: a stop that comes while the call is being recorded reaches every unit of it.
+/// Proves DISP-11, DISP-22, DISP-23, DISP-24, CAP-6: a stop that comes while the call is being recorded reaches every unit of it.
 #[tokio::test(start_paused = true)]
 async fn disp_24_a_stop_in_the_middle_of_a_call_reaches_what_is_handed_back() {
     for at_capacity in [AtCapacity::Queue, AtCapacity::Sync] {
@@ -143,6 +144,11 @@ async fn disp_24_a_stop_in_the_middle_of_a_call_reaches_what_is_handed_back() {
         let record = scene.joined(&ticket).await;
         let outcomes: Vec<Option<Outcome>> = record.children.iter().map(|child| child.outcome()).collect();
         assert_eq!(outcomes, [stopped(StopReason::Cancelled), stopped(StopReason::Cancelled)]);
+        for (index, entry) in BatchResult::of(&record).results.iter().enumerate() {
+            assert_eq!((entry.task_index, entry.status), (index, WireStatus::Interrupted));
+            assert_eq!((&entry.summary, entry.api_calls, entry.duration_seconds), (&None, 0, 0.0));
+            assert_eq!(entry.error.as_deref(), Some("stopped on request"));
+        }
     }
 }
 

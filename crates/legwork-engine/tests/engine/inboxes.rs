@@ -59,6 +59,7 @@ async fn dlv_01_a_completion_waits_until_the_session_is_idle() {
     assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Delivered);
 }
 
+/// Proves DISP-6.
 #[tokio::test(start_paused = true)]
 async fn k03_an_idle_session_is_offered_the_last_answer_at_once_after_two_commits() {
     let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;

@@ -111,7 +111,7 @@ async fn ctrl_03_a_text_that_says_nothing_or_too_much_is_refused_with_the_limit(
     assert_eq!(stored.len(), 1, "what is refused is not stored");
 }
 
-/// Proves SEC-8, SEC-12.
+/// Proves SEC-8, SEC-12, DISP-2.
 #[tokio::test(start_paused = true)]
 async fn ctrl_04_unknown_finished_and_foreign_children_get_the_same_answer() {
     let scene = Scene::new(2).await;

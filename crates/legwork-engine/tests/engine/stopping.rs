@@ -104,6 +104,7 @@ async fn k12_a_stop_at_any_moment_of_the_growth_of_a_tree_reaches_all_of_it() {
     }
 }
 
+/// Proves DISP-22.
 #[tokio::test(start_paused = true)]
 async fn k12_queued_children_are_stopped_without_ever_starting() {
     let scene = Scene::new(1).await;

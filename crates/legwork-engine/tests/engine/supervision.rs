@@ -50,7 +50,7 @@ async fn k09_a_child_that_moves_is_never_stalled() {
     assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded)]);
 }
 
-/// Proves STALL-4, RUN-5.
+/// Proves DISP-25, STALL-4, RUN-5.
 #[tokio::test(start_paused = true)]
 async fn k09_inside_a_tool_the_longer_patience_counts() {
     let scene = Scene::new(1).await;

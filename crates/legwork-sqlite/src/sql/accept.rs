@@ -114,7 +114,8 @@ fn fill(draft: &mut Draft<'_>, append: &Append, accepted: &Accepted) -> Result<(
     Ok(())
 }
 
-fn next_number(connection: &Connection, table: &str) -> Result<i64, Failure> {
+/// A number that no row of the table has.
+pub(crate) fn next_number(connection: &Connection, table: &str) -> Result<i64, Failure> {
     let mut statement =
         connection.prepare_cached(&format!("SELECT coalesce(max(no), 0) + 1 FROM {table}"))?;
     Ok(statement.query_row((), |row| row.get(0))?)

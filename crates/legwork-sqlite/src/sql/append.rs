@@ -77,6 +77,7 @@ pub(crate) fn apply_facts(draft: &mut Draft<'_>, append: &Append, first: usize) 
                 let report_seq = report.is_some().then(|| place(append.expected_seq + index));
                 draft.move_child(child, *event, report_seq, append.at)?;
             }
+            Fact::Noticed { child } => draft.notice(child)?,
             Fact::UnitSettled { unit } => draft.settle_unit(unit, append.at)?,
         }
     }

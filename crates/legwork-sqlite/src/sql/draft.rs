@@ -2,12 +2,13 @@
 //! every fact of the append has been applied.
 
 use super::delivery::{self, Columns, Entry};
-use super::{due, requests};
+use super::{due, notices, requests};
 use crate::encoding::{from_json, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::child::ChildEvent;
 use legwork_core::delivery::{DeliveryEvent, DeliveryState};
 use legwork_core::ids::{ChildId, OwnerId, UnitId};
+use legwork_core::outcome::Outcome;
 use legwork_core::ports::AppendError;
 use legwork_core::record::ChildRecord;
 use legwork_core::time::Timestamp;
@@ -25,6 +26,8 @@ pub(crate) struct Draft<'c> {
     units: BTreeMap<i64, DraftUnit>,
     /// Numbers of units that become ready, in that order.
     ready: Vec<i64>,
+    /// Children whose early failure is told.
+    noticed: Vec<ChildId>,
 }
 
 /// One child's row.
@@ -67,7 +70,7 @@ impl Unfit {
 impl<'c> Draft<'c> {
     pub(crate) fn new(connection: &'c Connection, no: i64, unsettled: i64) -> Self {
         let (children, units) = (BTreeMap::new(), BTreeMap::new());
-        Draft { connection, no, unsettled, children, units, ready: Vec::new() }
+        Draft { connection, no, unsettled, children, units, ready: Vec::new(), noticed: Vec::new() }
     }
 
     /// Takes in a child that has no row yet, or is known already.
@@ -111,6 +114,18 @@ impl<'c> Draft<'c> {
         let entry = Entry { at, claimant: None, reason: "every subagent of the unit has ended" };
         unit.ledger += &entry.line(&unit.state)?;
         self.ready.push(no);
+        Ok(())
+    }
+
+    /// Tells of a child that has failed while others of its unit go on.
+    pub(crate) fn notice(&mut self, id: &ChildId) -> Result<(), Unfit> {
+        let child = self.child(id)?;
+        let failed = child.record.outcome().is_some_and(Outcome::is_failure);
+        let unit = child.unit;
+        if !failed || self.unit(unit)?.unsettled == 0 || self.noticed.contains(id) {
+            return Err(Unfit::illegal(format!("{id} has not failed before the others of its unit")));
+        }
+        self.noticed.push(id.clone());
         Ok(())
     }
 
@@ -188,6 +203,12 @@ impl<'c> Draft<'c> {
         }
         for (no, unit) in &self.units {
             self.update_unit(*no, unit)?;
+        }
+        for id in &self.noticed {
+            notices::insert(self.connection, self.no, id, writer.1)?;
+        }
+        for no in &self.ready {
+            notices::withdraw(self.connection, *no, writer.1)?;
         }
         self.enqueue_ready()
     }

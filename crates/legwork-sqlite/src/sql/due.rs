@@ -1,6 +1,6 @@
 //! What is due to a session: settled units whose results have not arrived, in the order in which they became ready.
 
-use super::delivery;
+use super::{delivery, notices};
 use crate::encoding::from_json;
 use crate::failure::Failure;
 use legwork_core::delivery::{DeliveryState, LedgerLine};
@@ -30,7 +30,7 @@ pub(crate) fn leave(connection: &Connection, unit: i64) -> Result<(), Failure> {
 /// What is due to a session.
 pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Vec<Undelivered>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach \
+        "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach, u.place \
          FROM units u JOIN delegations d ON d.no = u.delegation WHERE u.due_to = ?1 ORDER BY u.due_no",
     )?;
     let mut rows = statement.query((session.as_str(),))?;
@@ -58,6 +58,7 @@ fn undelivered(row: &Row<'_>) -> Result<Undelivered, Failure> {
     Ok(Undelivered {
         delegation: DelegationId::from_stored(row.get::<_, String>(5)?),
         unit: UnitId::from_stored(row.get::<_, String>(6)?),
+        notice: notices::task_of(row.get(8)?),
         reach: from_json(&reach)?,
         state: delivery.state,
         claimant,

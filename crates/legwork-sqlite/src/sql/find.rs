@@ -31,7 +31,7 @@ fn between(connection: &Connection, first: &str, last: &str) -> Result<Vec<Found
     collect(
         connection,
         "SELECT d.id, u.id FROM units u JOIN delegations d ON d.no = u.delegation \
-         WHERE u.id BETWEEN ?1 AND ?2 AND NOT d.id BETWEEN ?1 AND ?2 ORDER BY u.id",
+         WHERE u.id BETWEEN ?1 AND ?2 AND u.place >= 0 AND NOT d.id BETWEEN ?1 AND ?2 ORDER BY u.id",
         (first, last),
         |delegation, unit| {
             found.push(Found::Unit(DelegationId::from_stored(delegation), UnitId::from_stored(unit)));

@@ -19,7 +19,10 @@ pub(crate) fn health(connection: &Connection, path: &Path) -> Result<StoreHealth
         version: schema::version(connection)?,
         problems: problems.into_iter().filter(|problem| problem != "ok").collect(),
         open: count(connection, "SELECT count(*) FROM delegations WHERE settled_at IS NULL")?,
-        undelivered: count(connection, "SELECT count(*) FROM units WHERE state IN ('ready', 'parked')")?,
+        undelivered: count(
+            connection,
+            "SELECT count(*) FROM units WHERE place >= 0 AND state IN ('ready', 'parked')",
+        )?,
         bytes: files::bytes(path),
     })
 }

@@ -13,6 +13,7 @@ pub(crate) mod groups;
 pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod journal;
+pub(crate) mod notices;
 pub(crate) mod owners;
 pub(crate) mod prune;
 pub(crate) mod pulses;

@@ -18,7 +18,7 @@ const DELETIONS: [&str; 6] = [
 pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT no FROM delegations d WHERE settled_at < ?1 AND NOT EXISTS \
-         (SELECT 1 FROM units WHERE delegation = d.no AND state NOT IN ('delivered', 'dismissed'))",
+         (SELECT 1 FROM units WHERE delegation = d.no AND place >= 0 AND state NOT IN ('delivered', 'dismissed'))",
     )?;
     let numbers = statement.query_map((before.0,), |row| row.get::<_, i64>(0))?;
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,6 @@
 //! Delegations as the port gives them back: rows put together, nothing computed.
 
-use super::{delivery, owners};
+use super::{delivery, notices, owners};
 use crate::encoding::{counter, from_json, stored};
 use crate::failure::Failure;
 use legwork_core::fact::{Accepted, Fact};
@@ -68,13 +68,14 @@ fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure>
         seq: counter(row.get(6)?),
         children: children(connection, no)?,
         deliveries: deliveries(connection, no)?,
+        notices: notices::of(connection, no)?,
     })
 }
 
 fn accepted(row: &Row<'_>) -> Result<Accepted, Failure> {
     match from_json(&row.get::<_, String>(7)?)? {
         Fact::Accepted(accepted) => Ok(*accepted),
-        Fact::Moved { .. } | Fact::UnitSettled { .. } => {
+        Fact::Moved { .. } | Fact::Noticed { .. } | Fact::UnitSettled { .. } => {
             Err(Failure::corrupt("the first fact of a delegation is not its acceptance"))
         }
     }
@@ -112,7 +113,7 @@ fn report(row: &Row<'_>) -> Result<Option<Report>, Failure> {
     let Some(body) = row.get::<_, Option<String>>(6)? else { return Ok(None) };
     match from_json(&body)? {
         Fact::Moved { report, .. } => Ok(report.map(|report| *report)),
-        Fact::Accepted(_) | Fact::UnitSettled { .. } => {
+        Fact::Accepted(_) | Fact::Noticed { .. } | Fact::UnitSettled { .. } => {
             Err(Failure::corrupt("a child's report is not where its row says"))
         }
     }
@@ -120,7 +121,7 @@ fn report(row: &Row<'_>) -> Result<Option<Report>, Failure> {
 
 fn deliveries(connection: &Connection, no: i64) -> Result<Vec<DeliveryRecord>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT state, tries, claim, parked, ledger FROM units WHERE delegation = ?1 ORDER BY place",
+        "SELECT state, tries, claim, parked, ledger FROM units WHERE delegation = ?1 AND place >= 0 ORDER BY place",
     )?;
     let mut rows = statement.query((no,))?;
     let mut deliveries = Vec::new();

@@ -154,13 +154,14 @@ pub(crate) fn delete(connection: &Connection, id: &SessionId) -> Result<(), Fail
 
 /// The delegations of a session; refused while one of them is not over in all respects.
 fn removable(connection: &Connection, id: &SessionId) -> Result<Vec<i64>, Failure> {
-    let mut waiting = connection.prepare_cached("SELECT id FROM units WHERE due_to = ?1 LIMIT 1")?;
+    let mut waiting =
+        connection.prepare_cached("SELECT id FROM units WHERE due_to = ?1 AND place >= 0 LIMIT 1")?;
     if let Some(unit) = waiting.query_row((id.as_str(),), |row| row.get::<_, String>(0)).optional()? {
         let text = format!("the results of {unit} still wait for {id}; read or dismiss them first");
         return Err(Failure::conflict(text));
     }
     let mut statement = connection.prepare_cached(
-        "SELECT no, id, EXISTS (SELECT 1 FROM units WHERE delegation = d.no AND state NOT IN ('delivered', 'dismissed')) \
+        "SELECT no, id, EXISTS (SELECT 1 FROM units WHERE delegation = d.no AND place >= 0 AND state NOT IN ('delivered', 'dismissed')) \
          FROM delegations d WHERE session = ?1",
     )?;
     let mut rows = statement.query((id.as_str(),))?;

@@ -86,6 +86,7 @@ async fn check_common_content(store: &SqliteStore) {
     let expected = Undelivered {
         delegation: DelegationId::from_bits(2),
         unit: UnitId::whole(&DelegationId::from_bits(2)),
+        notice: None,
         reach: Reach::Joined,
         state: DeliveryState::Ready { tries: 0 },
         claimant: None,

@@ -1,11 +1,12 @@
 //! Appends facts: on a copy of the record, which replaces the stored one when every fact fitted.
 
 use super::state::{Delegation, State};
-use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine};
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine, NOTICE_LATE};
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{DelegationId, UnitId};
+use legwork_core::ids::{ChildId, DelegationId, UnitId};
+use legwork_core::outcome::Outcome;
 use legwork_core::ports::AppendError;
-use legwork_core::record::{ChildRecord, DelegationRecord, DeliveryRecord};
+use legwork_core::record::{ChildRecord, DelegationRecord, DeliveryRecord, NoticeRecord};
 use legwork_core::time::Timestamp;
 use std::collections::BTreeSet;
 
@@ -89,13 +90,15 @@ impl State {
             seq: 0,
             children: accepted.children.iter().cloned().map(ChildRecord::new).collect(),
             deliveries: accepted.units.iter().map(|_| held()).collect(),
+            notices: Vec::new(),
         }
     }
 }
 
-/// The units that become ready by an append, in the order of their rows.
+/// The units and notices that become ready by an append, in the order of their rows.
 fn settled_units(append: &Append) -> impl Iterator<Item = UnitId> {
     append.facts.iter().filter_map(|fact| match fact {
+        Fact::Noticed { child } => Some(UnitId::notice(child)),
         Fact::UnitSettled { unit } => Some(unit.clone()),
         Fact::Accepted(_) | Fact::Moved { .. } => None,
     })
@@ -143,8 +146,27 @@ fn apply(record: &mut DelegationRecord, fact: &Fact, at: Timestamp) -> Result<()
             }
             Ok(())
         }
+        Fact::Noticed { child } => notice(record, child, at),
         Fact::UnitSettled { unit } => settle_unit(record, unit, at),
     }
+}
+
+fn notice(record: &mut DelegationRecord, child: &ChildId, at: Timestamp) -> Result<(), AppendError> {
+    let task_index = record.children.iter().position(|row| row.id == *child);
+    let task_index = task_index.ok_or_else(|| unknown(child.as_str()))?;
+    let mut units = record.accepted.units.iter();
+    let unit = units.find(|unit| unit.task_indexes.contains(&task_index)).expect("each task has a unit");
+    let failed = record.children[task_index].outcome().is_some_and(Outcome::is_failure);
+    let goes_on = unit.task_indexes.iter().any(|task| record.children[*task].outcome().is_none());
+    if !failed || !goes_on || record.notices.iter().any(|notice| notice.task_index == task_index) {
+        let illegal = format!("{child} has not failed before the others of its unit");
+        return Err(AppendError::Illegal(illegal));
+    }
+    let state = DeliveryState::Ready { tries: 0 };
+    let ledger = vec![line(at, &state, "the subagent has failed and others of its unit go on")];
+    record.notices.push(NoticeRecord { task_index, delivery: DeliveryRecord { state, ledger } });
+    record.notices.sort_by_key(|notice| notice.task_index);
+    Ok(())
 }
 
 fn settle_unit(record: &mut DelegationRecord, unit: &UnitId, at: Timestamp) -> Result<(), AppendError> {
@@ -158,6 +180,13 @@ fn settle_unit(record: &mut DelegationRecord, unit: &UnitId, at: Timestamp) -> R
     let next = delivery.state.apply(DeliveryEvent::UnitSettled);
     delivery.state = next.map_err(|illegal| AppendError::Illegal(format!("{unit}: {illegal}")))?;
     delivery.ledger.push(line(at, &delivery.state, "every subagent of the unit has ended"));
+    let tasks = record.accepted.units[place].task_indexes.clone();
+    for notice in record.notices.iter_mut().filter(|notice| tasks.contains(&notice.task_index)) {
+        if let Ok(dismissed) = notice.delivery.state.apply(DeliveryEvent::Dismissed) {
+            notice.delivery.ledger.push(line(at, &dismissed, NOTICE_LATE));
+            notice.delivery.state = dismissed;
+        }
+    }
     Ok(())
 }
 

@@ -40,8 +40,13 @@ impl State {
     fn moved(&mut self, unit: &UnitId, event: DeliveryEvent) -> Option<&mut DeliveryRecord> {
         let delivery = self.delegations.iter_mut().find_map(|delegation| {
             let record = &mut delegation.record;
-            let place = record.accepted.units.iter().position(|other| other.id == *unit)?;
-            record.deliveries.get_mut(place)
+            if let Some(place) = record.accepted.units.iter().position(|other| other.id == *unit) {
+                return record.deliveries.get_mut(place);
+            }
+            let children = &record.accepted.children;
+            let mut notices = record.notices.iter_mut();
+            let notice = notices.find(|notice| UnitId::notice(&children[notice.task_index]) == *unit)?;
+            Some(&mut notice.delivery)
         })?;
         delivery.state = delivery.state.apply(event).ok()?;
         Some(delivery)
@@ -89,7 +94,11 @@ impl State {
     }
 
     fn deliveries(&mut self) -> impl Iterator<Item = &mut DeliveryRecord> {
-        self.delegations.iter_mut().flat_map(|delegation| delegation.record.deliveries.iter_mut())
+        self.delegations.iter_mut().flat_map(|delegation| {
+            let record = &mut delegation.record;
+            let notices = record.notices.iter_mut().map(|notice| &mut notice.delivery);
+            record.deliveries.iter_mut().chain(notices)
+        })
     }
 }
 

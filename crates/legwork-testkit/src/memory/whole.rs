@@ -4,7 +4,7 @@ use super::state::State;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, Epoch, OwnerId, SessionId, UnitId};
 use legwork_core::ports::{Found, StoreError, StoreHealth, Undelivered};
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::steering::{Request, Wish};
 use legwork_core::time::Timestamp;
 
@@ -77,20 +77,37 @@ pub(super) fn undelivered(state: &State, session: &SessionId) -> Vec<Undelivered
     let of_session = |unit: &UnitId| {
         let mut records = state.delegations.iter().map(|delegation| &delegation.record);
         records.find_map(|record| {
-            let place = record.accepted.units.iter().position(|other| other.id == *unit)?;
-            let is_due = record.accepted.lineage.session == *session;
-            (is_due && !record.deliveries[place].state.is_final()).then(|| due(record, place))
+            let (delivery, notice) = delivery_of(record, unit)?;
+            let is_due = record.accepted.lineage.session == *session && !delivery.state.is_final();
+            is_due.then(|| due((record, unit), delivery, notice))
         })
     };
     state.ready.iter().filter_map(of_session).collect()
 }
 
-fn due(record: &DelegationRecord, place: usize) -> Undelivered {
-    let delivery = &record.deliveries[place];
+/// Where a unit, or a notice, is; with the task that a notice tells of.
+fn delivery_of<'a>(
+    record: &'a DelegationRecord,
+    unit: &UnitId,
+) -> Option<(&'a DeliveryRecord, Option<usize>)> {
+    if let Some(place) = record.accepted.units.iter().position(|other| other.id == *unit) {
+        return Some((&record.deliveries[place], None));
+    }
+    let is_it = |task: usize| UnitId::notice(&record.accepted.children[task]) == *unit;
+    let notice = record.notices.iter().find(|notice| is_it(notice.task_index))?;
+    Some((&notice.delivery, Some(notice.task_index)))
+}
+
+fn due(
+    (record, unit): (&DelegationRecord, &UnitId),
+    delivery: &DeliveryRecord,
+    notice: Option<usize>,
+) -> Undelivered {
     let is_claimed = matches!(delivery.state, DeliveryState::Claimed { .. });
     Undelivered {
         delegation: record.accepted.delegation.clone(),
-        unit: record.accepted.units[place].id.clone(),
+        unit: unit.clone(),
+        notice,
         reach: record.accepted.reach,
         state: delivery.state.clone(),
         claimant: delivery.ledger.last().filter(|_| is_claimed).and_then(|line| line.claimant.clone()),

@@ -23,6 +23,8 @@ pub enum Law {
     Fair,
     /// A delivery leaves *held* exactly when all children of its unit have settled, with the last one's fact.
     UnitSettled,
+    /// A failure is told early when, and only when, others of its unit go on and nobody waits for them.
+    EarlyNotice,
     /// Nothing settles twice, and each settling is told once.
     SettlesOnce,
     /// Each of n tasks has exactly one outcome, the one that its runner and its stops make.

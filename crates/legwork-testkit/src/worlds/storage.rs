@@ -159,6 +159,8 @@ impl Row {
                 let row = row.ok_or_else(|| refusal(format!("{child} is of another delegation")))?;
                 row.apply(*event, at).map_err(|error| refusal(format!("{child}: {error}")))
             }
+            // A notice is no unit: who gets it is seen in the live worlds.
+            Fact::Noticed { .. } => Ok(()),
             Fact::UnitSettled { unit } => {
                 let place = self.accepted.units.iter().position(|known| known.id == *unit);
                 let place = place.ok_or_else(|| refusal(format!("{unit} is of another delegation")))?;

@@ -51,6 +51,7 @@ fn record(append: &Append) -> String {
     let facts = append.facts.iter().map(|fact| match fact {
         Fact::Accepted(accepted) => format!("accepted {} children", accepted.children.len()),
         Fact::Moved { child, event, .. } => format!("{child} {event:?}"),
+        Fact::Noticed { child } => format!("{child} failed early"),
         Fact::UnitSettled { unit } => format!("unit {unit} settled"),
     });
     let facts: Vec<String> = facts.collect();

@@ -7,7 +7,7 @@ use legwork_core::delivery::LedgerLine;
 use legwork_core::ids::{ChildId, SessionId};
 use legwork_core::message::ToolCall;
 use legwork_core::ports::{Conversations, Facts, Filter, Steps};
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{DelegationRecord, NoticeRecord};
 use legwork_core::step::{Action, Actor, StepRecord, StepState};
 use legwork_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -119,7 +119,8 @@ async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError>
     let record = store.session(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
     let open = store.delegations(Filter::OpenOf(id.clone())).await?;
     let open: Vec<&str> = open.iter().map(|record| record.accepted.delegation.as_str()).collect();
-    let undelivered = store.undelivered(id).await?;
+    let mut undelivered = store.undelivered(id).await?;
+    undelivered.retain(|known| known.notice.is_none());
     Ok(json!({
         "kind": "session",
         "session_id": id,
@@ -141,13 +142,25 @@ async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError>
 
 async fn unit_body(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
     let unit = &record.accepted.units[place];
+    let told = record.notices.iter().filter(|notice| unit.task_indexes.contains(&notice.task_index));
+    let told: Vec<Value> = told.map(|notice| early_notice(record, notice)).collect();
     Ok(json!({
         "unit_id": unit.id,
         "group": unit.group,
         "task_indexes": unit.task_indexes,
         "delivery": record.deliveries[place].state.as_str(),
         "where": sentence(store, record, place).await?,
+        "early_notices": told,
     }))
+}
+
+/// The notice of a child that failed before its unit had settled.
+fn early_notice(record: &DelegationRecord, notice: &NoticeRecord) -> Value {
+    json!({
+        "subagent_id": record.accepted.children[notice.task_index],
+        "delivery": notice.delivery.state.as_str(),
+        "ledger": notice.delivery.ledger,
+    })
 }
 
 /// Where the results of a unit are, in words.

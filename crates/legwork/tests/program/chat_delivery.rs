@@ -107,7 +107,7 @@ fn server(main: impl Fn(&str) -> Reply + Send + Sync + 'static) -> ScriptedServe
     })))
 }
 
-/// Proves EVT-16.
+/// Proves DISP-9, DISP-26, EVT-16.
 #[test]
 fn dlv_01_k13_results_come_one_by_one_as_turns_of_their_own_while_the_person_keeps_talking() {
     let names = ["alpha", "beta", "gamma"];

@@ -81,7 +81,7 @@ fn check_entry(entry: &Value, index: usize, name: &str) {
     assert!(trace.iter().all(|item| item["args_bytes"].is_u64() && item["result_bytes"].is_u64()));
 }
 
-/// Proves LIVE-12, LIVE-14.
+/// Proves DISP-15, LIVE-12, LIVE-14.
 #[test]
 fn live_01_every_child_leaves_a_transcript_and_the_call_a_manifest() {
     let (names, scripts) = eight();
@@ -137,7 +137,7 @@ fn k16_two_hundred_tasks_all_complete_and_never_more_than_ten_at_once() {
     assert!(log.violations().is_empty(), "{}", log.summary());
 }
 
-/// Proves PROG-1, PROG-2, PROG-8.
+/// Proves DISP-12, PROG-1, PROG-2, PROG-8.
 #[test]
 fn prog_04_people_read_results_on_stdout_and_progress_on_stderr() {
     let server = ScriptedServer::start(

@@ -209,6 +209,7 @@ fn long(word: &str) -> Reply {
     say(word.repeat(200_000 / word.len()))
 }
 
+/// Proves DISP-13.
 #[test]
 fn k02_killed_while_it_writes_the_results_out() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(long("word "))));

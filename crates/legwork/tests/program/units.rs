@@ -1,6 +1,8 @@
 //! Calls whose parts come back by themselves (`delegation.independent_completions`), through the built program.
 
-use legwork_testkit::server::{Call, Conversation, Reply, Script, ScriptedServer, Scripts, calls, gate, say};
+use legwork_testkit::server::{
+    Call, Conversation, Reply, Script, ScriptedServer, Scripts, calls, gate, say, unauthorized,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Order, Screen, until};
@@ -267,4 +269,48 @@ fn task_03_with_slots_for_calls_a_file_of_more_tasks_than_slots_is_refused() {
     let ended = order.set("max_concurrent_children", 5).run();
     ended.assert_refused(2, "input", &["6 tasks", "delegation.max_concurrent_children is 5", "fewer"]);
     assert!(server.log().entries().is_empty());
+}
+
+/// Proves NOTE-1, NOTE-3, NOTE-5, DISP-14.
+#[test]
+fn note_05_a_failure_is_told_as_a_turn_of_its_own_and_the_whole_result_still_comes_once() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+            match (talk.first_user_text().strip_prefix(TASK), talk.last_text()) {
+                (Some("ash"), _) => unauthorized(),
+                (Some(name), _) => gate(name).say(format!("{name} is done")),
+                (None, "send them out") => calls([Call::new(
+                    "delegate_task",
+                    json!({"tasks": [{"goal": format!("{TASK}oak")}, {"goal": format!("{TASK}ash")}]}),
+                )]),
+                (None, last) if last.contains("failed early") => say("So ash has failed."),
+                (None, last) if last.contains("The results of 2 subagents") => say("Now all are there."),
+                (None, _) => say("They are on their way."),
+            }
+        })));
+    let home = Home::with(&server);
+    let screen = home.legwork(&["chat"]).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    let mut screen = screen.at_terminal(120, 40);
+    screen.wait_for("›");
+    screen.press("send them out\r");
+    screen.wait_for("So ash has failed.");
+    screen.wait_for("Subagent 2/2: Failed early");
+    let id = home.only_delegation();
+    let shown = home.legwork(&["show", &id, "--json"]).run().json();
+    let told = &shown["units"][0]["early_notices"];
+    assert_eq!((&told[0]["delivery"], &shown["units"][0]["delivery"]), (&json!("delivered"), &json!("held")));
+    server.gate("oak").open();
+    screen.wait_for("Now all are there.");
+    let log = server.log();
+    let whole = log.entries().last().expect("requests").body.to_string();
+    assert_eq!(whole.matches("[A subagent has failed early: ").count(), 1, "{whole}");
+    assert_eq!(whole.matches("[The results of 2 subagents: ").count(), 1, "{whole}");
+    assert_eq!(
+        whole.matches("TASK 2/2: failed").count(),
+        1,
+        "the failure is in the whole result too: {whole}"
+    );
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
 }

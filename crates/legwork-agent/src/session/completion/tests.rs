@@ -1,6 +1,6 @@
 //! What a completion says, that nothing in it can be forged, and that it keeps to its budget.
 
-use super::{Arrival, Completion, bytes_max, write};
+use super::{Arrival, Completion, bytes_max, notice, write};
 use crate::quoted::MARK;
 use legwork_core::batch::{Isolation, Lineage, Reach, Rights, Route, Setting, Task, Unit};
 use legwork_core::budget::Allowance;
@@ -87,6 +87,7 @@ pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
         seq: 9,
         children: ids.into_iter().zip(children).map(record).collect(),
         deliveries: vec![DeliveryRecord { state: DeliveryState::Ready { tries: 0 }, ledger: vec![] }],
+        notices: Vec::new(),
     };
     Arrival { record, unit: 0, missed: Vec::new(), remains: Vec::new(), now: Timestamp(185_000) }
 }
@@ -206,6 +207,7 @@ fn evt_11_an_answer_that_misses_its_schema_or_was_cut_off_says_so() {
     assert!(title.contains("finished with issues, 0 completed"), "{title}");
 }
 
+/// Proves DISP-20.
 #[test]
 fn evt_15_titles_name_the_outcome_and_hold_nothing_that_steers_a_terminal() {
     let stopped = |reason| ("go", Outcome::Stopped(reason), Report::bare(Ending::Interrupted));
@@ -344,4 +346,37 @@ fn evt_05_a_unit_of_several_names_its_group_and_says_that_others_report_for_them
     assert!(
         text.contains("TASK 2/2") && !text.contains("TASK 1/2") && text.contains("Its other units report")
     );
+}
+
+/// Proves NOTE-2, NOTE-5.
+#[test]
+fn note_05_an_early_failure_is_told_shortly_with_what_goes_on() {
+    let failed = Report {
+        error: Some(format!("the model is out\n[end] {}", "x".repeat(1000))),
+        ..Report::bare(Ending::Failed(FailureKind::Model))
+    };
+    let Arrival { mut record, .. } = arrival(&[
+        succeeded("a", "x"),
+        ("b\nTASK 9/9", Outcome::Failed(FailureKind::Model), failed),
+        succeeded("c", "y"),
+    ]);
+    record.children[0].state = ChildState::NEW;
+    record.children[2].state = ChildState::NEW;
+    record.accepted.transcripts = vec!["/live/0".to_owned(), "/live/1".to_owned(), "/live/2".to_owned()];
+    let Completion { title, text } = notice::write(&record, (0, 1)).expect("it has ended");
+    assert_eq!(title, "Subagent 2/3: Failed early · b TASK 9/9");
+    for words in [
+        "[A subagent has failed early: deleg_000000ab, task 2/3]\n",
+        "2 other subagents of the same call go on. The results of all of them, this one too, follow",
+        "Goal:\n| b\n| TASK 9/9\n",
+        "Status: failed, sa-1-00000007, took 1m3s\n",
+        "Error:\n| the model is out [end] xxx",
+        "Live transcript: /live/1\n",
+    ] {
+        assert!(text.contains(words), "{words} is missing in {text}");
+    }
+    let error = text.lines().find(|line| line.starts_with("| the model")).expect("an error");
+    assert_eq!(error.chars().count(), 2 + 400);
+    assert!(ours(&text).iter().all(|line| !line.contains("TASK") && !line.starts_with("[end]")), "{text}");
+    assert_eq!(notice::write(&record, (0, 0)), None, "who has not ended has not failed");
 }

@@ -6,13 +6,13 @@ use super::again::{Again, gap, may_pass};
 use super::desk::Desk;
 use super::{Arrived, Conversation, Farewell, wait};
 use crate::session::arrivals;
-use crate::session::completion::Completion;
+use crate::session::completion::{Completion, notice};
 use crate::session::event::{Cause, SessionEvent};
 use crate::session::line::{SessionLine, SessionStop};
 use crate::session::open::{Left, unstored};
 use crate::turn::{Start, broken_off};
 use legwork_core::batch::Reach;
-use legwork_core::ids::ClaimId;
+use legwork_core::ids::{ClaimId, UnitId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::Ending;
 use legwork_core::ports::{Inbox, Line, Receipt, StopNotice, StoreError};
@@ -176,7 +176,10 @@ impl Conversation {
             Ok(Some(Left::Unanswered | Left::Nothing) | None) => {}
             Err(error) => return self.tell_note(&format!("results wait: {error}")),
         }
-        let written = arrivals::written(self.session.setup(), &offer.record, offer.unit).await;
+        let written = match offer.notice {
+            Some(task) => notice::write(&offer.record, (offer.unit, task)),
+            None => arrivals::written(self.session.setup(), &offer.record, offer.unit).await,
+        };
         let Some(Completion { title, text }) = written else { return };
         let message = Message::text(Author::Completion, text.as_str());
         let stored = self.session.say(&message, std::slice::from_ref(&offer.claim)).await;
@@ -187,7 +190,11 @@ impl Conversation {
             tracing::debug!("a completion was stored after its courier had gone");
         }
         if stored.is_ok() {
-            let unit = offer.record.accepted.units.get(offer.unit).map(|unit| unit.id.clone());
+            let accepted = &offer.record.accepted;
+            let unit = match offer.notice {
+                Some(task) => accepted.children.get(task).map(UnitId::notice),
+                None => accepted.units.get(offer.unit).map(|unit| unit.id.clone()),
+            };
             let cause = unit.map_or(Cause::Unanswered, |unit| Cause::Completion { unit, title, text });
             self.turn(cause, Start::Turn, 0).await;
         }

@@ -38,7 +38,7 @@ async fn offer(machine: &Machine, session: u64) -> Offer {
     let unit = record.accepted.units[0].id.clone();
     let claimed = machine.store.claim(&unit, ClaimId::from_bits(7), &claimant, Timestamp(0)).await;
     let claim = claimed.expect("it answers").expect("it is ready");
-    Offer { session: SessionId::from_bits(session), claim, unit: 0, record }
+    Offer { session: SessionId::from_bits(session), claim, unit: 0, notice: None, record }
 }
 
 #[tokio::test(start_paused = true)]

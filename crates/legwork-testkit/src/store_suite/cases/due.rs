@@ -83,6 +83,7 @@ pub async fn undelivered_units_tell_where_they_are(place: &dyn Place) {
     let row = |n, reach, state, claimant: Option<&String>| Undelivered {
         delegation: sample::accepted(n, &[&[0]]).delegation,
         unit: units[n as usize - 1].clone(),
+        notice: None,
         reach,
         state,
         claimant: claimant.cloned(),

@@ -7,6 +7,7 @@ pub mod facts;
 pub mod history;
 pub mod journal;
 pub mod lookup;
+pub mod notices;
 pub mod owners;
 pub mod sessions;
 pub mod steers;

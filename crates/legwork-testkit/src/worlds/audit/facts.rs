@@ -7,7 +7,7 @@ use legwork_core::batch::{Fallback, NewBatch, Reach};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::outcome::{Force, StopReason};
+use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_engine::AtCapacity;
 
 impl Audit<'_> {
@@ -32,6 +32,7 @@ impl Audit<'_> {
             match fact {
                 Fact::Accepted(_) => {}
                 Fact::Moved { child, event, .. } => self.moved(child, *event)?,
+                Fact::Noticed { child } => self.noticed(child)?,
                 Fact::UnitSettled { unit } => {
                     let kept = self.account.delegations.get_mut(&append.delegation).expect("checked above");
                     let place = kept.accepted.units.iter().position(|known| known.id == *unit);
@@ -41,7 +42,35 @@ impl Audit<'_> {
                 }
             }
         }
-        self.units_agree(&append.delegation)
+        self.units_agree(&append.delegation)?;
+        self.failures_are_told(append)
+    }
+
+    /// Whether the end of a child is told before its unit has settled: it failed, others of the unit go on, and nobody
+    /// waits for them.
+    fn is_early_failure(&self, child: &ChildId) -> bool {
+        let Some((kept, index)) = self.account.kept_of(child) else { return false };
+        let unit = kept.accepted.units.iter().find(|unit| unit.task_indexes.contains(&index));
+        let mut siblings = unit.into_iter().flat_map(|unit| &unit.task_indexes);
+        let failed = kept.children[index].row.outcome().is_some_and(Outcome::is_failure);
+        failed && kept.accepted.reach != Reach::Joined && siblings.any(|task| kept.children[*task].is_open())
+    }
+
+    fn noticed(&self, child: &ChildId) -> Result<(), Broken> {
+        Broken::unless(self.is_early_failure(child), Law::EarlyNotice, || {
+            format!("{child} is told to have failed early")
+        })
+    }
+
+    fn failures_are_told(&self, append: &Append) -> Result<(), Broken> {
+        for (child, event) in append.facts.iter().filter_map(Fact::child_event) {
+            let told = append.facts.contains(&Fact::Noticed { child: child.clone() });
+            let failed = self.is_early_failure(child);
+            Broken::unless(told == failed, Law::EarlyNotice, || {
+                format!("{child} takes {event:?}: failed early: {failed}, told so: {told}")
+            })?;
+        }
+        Ok(())
     }
 
     /// A unit is recorded as settled when, and only when, all its children are.

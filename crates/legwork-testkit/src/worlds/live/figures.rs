@@ -9,6 +9,8 @@ pub struct LiveFigures {
     pub worlds: u64,
     /// Completions that are in the history of their session.
     pub arrived: u64,
+    /// Failures that were told early, whether that arrived or was overtaken by the results.
+    pub notices: u64,
     /// Messages of users that are in some history.
     pub said: u64,
     /// Offers that were accepted.
@@ -35,6 +37,7 @@ impl AddAssign for LiveFigures {
     fn add_assign(&mut self, other: LiveFigures) {
         self.worlds += other.worlds;
         self.arrived += other.arrived;
+        self.notices += other.notices;
         self.said += other.said;
         self.accepted += other.accepted;
         self.busy += other.busy;

@@ -3,7 +3,7 @@
 
 use super::weather::Weather;
 use legwork_core::batch::Reach;
-use legwork_core::ids::{ClaimId, OwnerId, SessionId};
+use legwork_core::ids::{ClaimId, OwnerId, SessionId, UnitId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::ports::{
     Conversations, Delegator, Facts, Inbox, Offer, Pending, Receipt, StoreError, Turn,
@@ -148,7 +148,11 @@ impl Session {
     /// The turn of a completion.
     async fn carry(&mut self, offer: Offer) {
         self.weather.dawdle(400).await;
-        let unit = offer.record.accepted.units[offer.unit].id.to_string();
+        let accepted = &offer.record.accepted;
+        let unit = match offer.notice {
+            Some(task) => UnitId::notice(&accepted.children[task]).to_string(),
+            None => accepted.units[offer.unit].id.to_string(),
+        };
         self.store(Author::Completion, unit, Some(offer.claim)).await;
     }
 

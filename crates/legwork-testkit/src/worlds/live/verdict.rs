@@ -3,12 +3,16 @@
 use super::weather::Weather;
 use crate::worlds::law::{Broken, Law};
 use legwork_core::batch::Reach;
-use legwork_core::ids::{ChildId, SessionId};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::{ChildId, SessionId, UnitId};
 use legwork_core::message::Author;
 use legwork_core::ports::{Conversations, Facts, Filter};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::Fate;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How the id of a notice begins.
+const NOTICE: &str = "note-";
 
 /// Everything that was ever accepted.
 pub(super) async fn records(weather: &Weather) -> Vec<DelegationRecord> {
@@ -20,7 +24,9 @@ pub(super) async fn is_over(weather: &Weather) -> bool {
     let records = records(weather).await;
     records.iter().all(|record| {
         let pushed = record.accepted.reach != Reach::Joined;
-        record.is_settled() && (!pushed || record.deliveries.iter().all(|delivery| delivery.state.is_final()))
+        let notices = record.notices.iter().map(|notice| &notice.delivery);
+        let mut all = record.deliveries.iter().chain(notices);
+        record.is_settled() && (!pushed || all.all(|delivery| delivery.state.is_final()))
     })
 }
 
@@ -36,6 +42,8 @@ pub(super) async fn judge(weather: &Weather, sessions: &[SessionId]) -> Result<(
         histories.insert(session.clone(), arrived);
     }
     arrived_once(&records, &histories)?;
+    notices_arrived(&records, &histories)?;
+    weather.shared().figures.notices += records.iter().map(|record| record.notices.len() as u64).sum::<u64>();
     in_order(weather, &histories)?;
     for record in &records {
         for child in &record.accepted.children {
@@ -65,7 +73,8 @@ fn arrived_once(
     }
     for (session, arrived) in histories {
         let ours = expected.get(session);
-        let foreign = arrived.iter().find(|unit| !ours.is_some_and(|ours| ours.contains(unit.as_str())));
+        let mut units = arrived.iter().filter(|unit| !unit.starts_with(NOTICE));
+        let foreign = units.find(|unit| !ours.is_some_and(|ours| ours.contains(unit.as_str())));
         Broken::unless(foreign.is_none(), Law::OwnSession, || format!("{foreign:?} is not for {session}"))?;
     }
     for (session, units) in expected {
@@ -80,12 +89,36 @@ fn arrived_once(
     Ok(())
 }
 
+/// The notice of an early failure is in the history of its own session once if it was delivered, and nowhere otherwise;
+/// the results that it told of come all the same.
+fn notices_arrived(
+    records: &[DelegationRecord],
+    histories: &BTreeMap<SessionId, Vec<String>>,
+) -> Result<(), Broken> {
+    let mut known = 0;
+    for (record, notice) in
+        records.iter().flat_map(|record| record.notices.iter().map(move |one| (record, one)))
+    {
+        let id = UnitId::notice(&record.accepted.children[notice.task_index]);
+        let arrived = histories.get(&record.accepted.lineage.session).map(Vec::as_slice).unwrap_or_default();
+        let times = arrived.iter().filter(|other| *other == id.as_str()).count();
+        let due = usize::from(notice.delivery.state == DeliveryState::Delivered);
+        Broken::unless(times == due, Law::ArrivesOnce, || {
+            format!("{id} came {times} times, due were {due}")
+        })?;
+        known += times;
+    }
+    let all = histories.values().flatten().filter(|unit| unit.starts_with(NOTICE)).count();
+    Broken::unless(all == known, Law::OwnSession, || format!("{all} notices came, {known} to their sessions"))
+}
+
 /// What arrived first had become ready first.
 fn in_order(weather: &Weather, histories: &BTreeMap<SessionId, Vec<String>>) -> Result<(), Broken> {
     let settled = weather.store.settled();
     let place = |unit: &String| settled.iter().position(|other| other.as_str() == unit);
     for (session, arrived) in histories {
-        let places: Vec<Option<usize>> = arrived.iter().map(place).collect();
+        let units = arrived.iter().filter(|unit| !unit.starts_with(NOTICE));
+        let places: Vec<Option<usize>> = units.map(place).collect();
         Broken::unless(places.is_sorted(), Law::ReadyOrder, || {
             format!("{session} got {arrived:?}, which became ready in the order {places:?}")
         })?;
@@ -100,10 +133,11 @@ async fn steers_ended(weather: &Weather, child: &ChildId) -> Result<(), Broken> 
     for steer in steers {
         let id = &steer.request.id;
         let taken = shared.taken.get(id).copied().unwrap_or_default();
+        // Who died while it stored what it had read has not read it: the next attempt takes it again, or misses it.
+        let most = 1 + shared.figures.deaths;
         let fits = match steer.fate {
-            Fate::Seen { .. } => taken == 1,
-            // A child that was cut off while it stored what it had read missed it.
-            Fate::Missed => taken <= 1,
+            Fate::Seen { .. } => (1..=most).contains(&u64::from(taken)),
+            Fate::Missed => u64::from(taken) <= most,
             Fate::Open | Fate::CarriedOut => false,
         };
         Broken::unless(fits, Law::SteersEnd, || {

@@ -3,7 +3,7 @@
 use super::weather::Weather;
 use legwork_core::batch::Setting;
 use legwork_core::message::{Author, Message};
-use legwork_core::outcome::Ending;
+use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Line, Pending, Steer, Steps, StoreError, Worker, WriteSteps};
 use legwork_core::report::Report;
 use legwork_core::step::{Action, Actor, Product, StepChange};
@@ -15,6 +15,7 @@ pub(super) struct Workers(pub(super) Weather);
 impl Worker for Workers {
     fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report> {
         let weather = self.0.clone();
+        let fails = weather.chance(|chance| chance.once_in(5));
         let rounds = weather.chance(|chance| chance.between(0, 6));
         Box::pin(async move {
             let work = async {
@@ -31,7 +32,11 @@ impl Worker for Workers {
             tokio::select! {
                 biased;
                 _ = line.stopped() => Report::bare(Ending::Interrupted),
-                () = work => Report { answer: Some("done".to_owned()), ..Report::bare(Ending::Answered) },
+                () = work => if fails {
+                    Report::bare(Ending::Failed(FailureKind::Model))
+                } else {
+                    Report { answer: Some("done".to_owned()), ..Report::bare(Ending::Answered) }
+                },
             }
         })
     }

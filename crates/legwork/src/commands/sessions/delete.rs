@@ -70,7 +70,8 @@ async fn refuse_if_at_work(store: &SqliteStore, id: &SessionId) -> Result<(), Cl
 }
 
 async fn refuse_if_undelivered(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
-    let waiting = store.undelivered(id).await?;
+    let mut waiting = store.undelivered(id).await?;
+    waiting.retain(|known| known.notice.is_none());
     if waiting.is_empty() {
         return Ok(());
     }

@@ -29,7 +29,8 @@ impl Digest {
     /// # Errors
     /// When the store fails.
     pub async fn of(store: &SqliteStore, record: SessionRecord) -> Result<Digest, CliError> {
-        let undelivered = store.undelivered(&record.session.id).await?.len();
+        let due = store.undelivered(&record.session.id).await?;
+        let undelivered = due.iter().filter(|due| due.notice.is_none()).count();
         Ok(Digest { record, undelivered })
     }
 

@@ -267,9 +267,9 @@ async fn ctrl_01_a_list_shows_what_runs_and_says_when_looking_again_is_in_vain()
     assert_eq!(
         first["subagents"][1],
         json!({
-            "subagent_id": "sa-0-00000002", "parent_id": "sa-0-00000001", "delegation_id": "deleg_00000002",
+            "subagent_id": "sa-0-00000002", "parent_id": "sa-0-00000001",
             "goal": "goal 2", "model": "fake/model", "status": "running", "running_seconds": 1.3,
-            "accepting_steer": true, "live_transcript": "/live/2.log", "phase": "starting", "quiet_seconds": 0.3,
+            "accepting_steer": true, "live_transcript": "/live/2.log",
         })
     );
     assert_eq!(first.get("note"), None);
@@ -315,7 +315,7 @@ async fn ctrl_05_and_06_what_the_session_owns_is_steered_and_stopped() {
         (&json!("interrupt_requested"), &json!("sa-0-00000001"))
     );
     let stopped = ask(&door, json!({"action": "stop", "subagent_id": "deleg_00000002"})).await;
-    assert_eq!(stopped["delegation_id"], json!("deleg_00000002"));
+    assert_eq!(stopped["subagent_id"], json!("deleg_00000002"));
     let scopes = [Scope::Child(ChildId::from_bits(0, 1)), Scope::Delegation(DelegationId::from_bits(2))];
     assert_eq!(door.delegator.stops(), scopes);
 }

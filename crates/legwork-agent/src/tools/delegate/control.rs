@@ -10,7 +10,7 @@ use crate::tools::Site;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{ChildView, Delegator};
+use legwork_core::ports::{ChildView, Delegator, SteerError};
 use legwork_core::steering::Scope;
 use legwork_core::step::Actor;
 use serde_json::{Value, json};
@@ -36,13 +36,13 @@ pub(super) async fn list(delegator: &dyn Delegator, site: &Site, lists: &Lists) 
     let is_unchanged = lists.is_unchanged(&site.actor, lines);
     let shown: Vec<Value> = owned.iter().take(SHOWN_MAX).map(item).collect();
     let mut answer = json!({"action": "list", "count": owned.len(), "subagents": shown});
+    let omitted = owned.len().saturating_sub(SHOWN_MAX);
     if owned.is_empty() {
         answer["note"] = json!(EMPTY);
     } else if is_unchanged {
         answer["note"] = json!(UNCHANGED);
-    }
-    if owned.len() > SHOWN_MAX {
-        answer["omitted"] = json!(owned.len() - SHOWN_MAX);
+    } else if omitted > 0 {
+        answer["note"] = json!(format!("{omitted} more are running and not shown"));
     }
     answer
 }
@@ -57,26 +57,39 @@ pub(super) async fn steer(
     let Some(view) = owned.iter().find(|view| view.child.as_str() == id) else {
         return Err(not_found(&id, &owned));
     };
+    if !takes_steers(view.state) {
+        return Err(format!("{id} is ending and reads no more messages; its result comes in the usual way"));
+    }
     let steered = delegator.steer(&view.child, message, Some(&site.lineage.session)).await;
-    steered.map_err(|error| error.to_string())?;
+    steered.map_err(|error| match error {
+        // It was there a moment ago.
+        SteerError::NotFound(_) => ended_meanwhile(&id),
+        other @ (SteerError::Blank
+        | SteerError::TooLong { .. }
+        | SteerError::Full { .. }
+        | SteerError::Store(_)
+        | SteerError::Closed) => other.to_string(),
+    })?;
     Ok(json!({"action": "steer", "subagent_id": id, "status": "queued", "note": STEERED}))
 }
 
 /// Ends a subagent of the caller, or all of a delegation, and everything below.
 pub(super) async fn stop(delegator: &dyn Delegator, site: &Site, id: String) -> Result<Value, String> {
     let owned = owned(delegator, site).await;
-    let (scope, key) = match aim(&owned, &id) {
-        Some(Aim::Child(child)) => (Scope::Child(child), "subagent_id"),
-        Some(Aim::Delegation(delegation)) => (Scope::Delegation(delegation), "delegation_id"),
+    let scope = match aim(&owned, &id) {
+        Some(Aim::Child(child)) => Scope::Child(child),
+        Some(Aim::Delegation(delegation)) => Scope::Delegation(delegation),
         None => return Err(not_found(&id, &owned)),
     };
     let stopped = delegator.stop(scope, StopReason::Cancelled, Force::Ask).await;
     if stopped.children.is_empty() {
-        return Err(format!("{id} has ended in the same moment; its result comes in the usual way"));
+        return Err(ended_meanwhile(&id));
     }
-    let mut answer = json!({"action": "stop", "status": "interrupt_requested", "note": STOPPED});
-    answer[key] = json!(id);
-    Ok(answer)
+    Ok(json!({"action": "stop", "subagent_id": id, "status": "interrupt_requested", "note": STOPPED}))
+}
+
+fn ended_meanwhile(id: &str) -> String {
+    format!("{id} has ended in the same moment; its result comes in the usual way")
 }
 
 enum Aim {
@@ -137,15 +150,12 @@ fn item(view: &ChildView) -> Value {
     json!({
         "subagent_id": view.child,
         "parent_id": view.parent,
-        "delegation_id": view.delegation,
         "goal": head_of(&view.goal, GOAL_BYTES_MAX),
         "model": view.model,
         "status": status(view.state),
         "running_seconds": tenths(view.elapsed.as_secs_f64()),
         "accepting_steer": takes_steers(view.state),
         "live_transcript": view.transcript,
-        "phase": view.pulse.phase_text(),
-        "quiet_seconds": tenths(view.quiet.as_secs_f64()),
     })
 }
 

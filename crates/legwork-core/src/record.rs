@@ -5,10 +5,12 @@ use crate::delivery::{DeliveryState, LedgerLine};
 use crate::fact::Accepted;
 use crate::ids::{ChildId, Epoch, OwnerId};
 use crate::outcome::Outcome;
+use crate::ports::{Liveness, Processes};
 use crate::pulse::Pulse;
 use crate::report::Report;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Identity of a process that owns work, good enough to tell whether it still lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,9 +30,33 @@ pub struct OwnerRecord {
     pub id: OwnerId,
     /// Which process it is.
     pub process: Process,
+    /// Whether it was declared gone because its lease had run out; nothing that it writes is taken then.
+    #[serde(default)]
+    pub gone: bool,
+}
+
+/// The lease of a process, as it was renewed last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// How often it was renewed.
+    pub beats: u64,
+    /// For how long.
+    pub period: Duration,
+    /// When; for people and hints, never for a decision.
+    pub renewed_at: Timestamp,
 }
 
 impl OwnerRecord {
+    /// A process of which nothing else is known.
+    pub fn new(id: OwnerId, process: Process) -> Self {
+        OwnerRecord { id, process, gone: false }
+    }
+
+    /// Whether it lives: one that was declared gone counts as dead, whatever its process does.
+    pub fn liveness(&self, processes: &dyn Processes) -> Liveness {
+        if self.gone { Liveness::Dead } else { processes.liveness(&self.process) }
+    }
+
     /// How this process signs a claim: its id first, then what a person recognises it by.
     pub fn claimant(&self) -> String {
         format!("{} (pid {})", self.id, self.process.pid)

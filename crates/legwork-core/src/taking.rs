@@ -47,7 +47,7 @@ impl Taker<'_> {
             return Ok(Hand::Mine);
         }
         let taker = self.facts.owner(&taker).await?;
-        let is_dead = |taker: &OwnerRecord| self.processes.liveness(&taker.process) == Liveness::Dead;
+        let is_dead = |taker: &OwnerRecord| taker.liveness(self.processes) == Liveness::Dead;
         Ok(if taker.as_ref().is_some_and(is_dead) { Hand::Dead } else { Hand::Others })
     }
 

@@ -391,7 +391,7 @@ fn honest_ending(state: ChildState, ending: Ending) -> Ending {
 }
 
 /// A child waits for its own children, whatever its session could do (MODE-1).
-fn accepted(batch: NewBatch, ids: NewIds, independent: bool) -> Accepted {
+pub(crate) fn accepted(batch: NewBatch, ids: NewIds, independent: bool) -> Accepted {
     let reach = if batch.lineage.parent.is_some() { Reach::Joined } else { batch.reach };
     let units = Unit::of_call(&ids.delegation, &batch.tasks, independent);
     Accepted {

@@ -12,8 +12,9 @@ mod perform;
 mod requests;
 mod view;
 
-use crate::book::{Adopted, Book, Effect, Event, NewIds, ReplyTo};
+use crate::book::{Adopted, Book, Effect, Event, ReplyTo};
 use crate::courier::Routes;
+use crate::detached;
 use crate::handle::Handle;
 use crate::options::Options;
 use crate::runner::Run;
@@ -139,10 +140,11 @@ impl Dispatcher {
     pub(crate) fn new(start: Start, handle: &Handle) -> Self {
         let Start { options, inbox, live, asked_before, paused } = start;
         let wiring = handle.wiring().clone();
+        let chores = Chores::new(&wiring, options.lease, (asked_before, paused));
         let mut dispatcher = Dispatcher {
             book: Book::new(options, wiring.owner.id.clone()),
             commits: Commits::new(wiring.store.clone()),
-            chores: Chores::new(&wiring, asked_before, paused),
+            chores,
             routes: Routes::new(wiring.clone()),
             said: HashMap::new(),
             wiring,
@@ -256,20 +258,10 @@ impl Dispatcher {
             reply.send(Err(refusal)).ok();
             return;
         }
-        let ids = self.new_ids(&batch);
+        let ids = detached::new_ids(&self.wiring, &batch);
         let waiter = self.waiting.new_reply();
         self.waiting.dispatches.insert(waiter, reply);
         self.step(Event::Dispatch { batch, ids, reply: waiter });
-    }
-
-    fn new_ids(&self, batch: &NewBatch) -> NewIds {
-        // 32 of the 64 bits are what an id has room for.
-        let bits = || (self.wiring.bits)() as u32;
-        let delegation = DelegationId::from_bits(bits());
-        let children = (0..batch.tasks.len()).map(|index| ChildId::from_bits(index, bits())).collect();
-        let mut ids = NewIds { delegation, children, transcripts: Vec::new() };
-        ids.transcripts = self.create_transcripts(batch, &ids);
-        ids
     }
 
     fn join(&mut self, delegation: DelegationId, reply: oneshot::Sender<Result<(), String>>) {

@@ -1,6 +1,7 @@
 //! The engine as its owner and its front doors see it. The channel to the dispatcher never shows.
 
 use crate::courier;
+use crate::detached;
 use crate::dispatcher::{Dispatcher, Message, Start};
 use crate::options::{Options, OptionsError};
 use crate::steering;
@@ -61,6 +62,7 @@ impl Engine {
     pub async fn start(options: Options, wiring: Wiring) -> Result<Engine, StartError> {
         let options = options.validated()?;
         wiring.store.enter(wiring.owner.clone(), wiring.clock.now().wall).await?;
+        wiring.store.renew(&wiring.owner.id, options.lease, wiring.clock.now().wall).await?;
         // What was asked for before this process has any work is not meant for it.
         let news = wiring.store.news(0).await?;
         let asked_before = news.requests.iter().map(|(number, _)| *number).max().unwrap_or_default();
@@ -109,6 +111,19 @@ impl Handle {
         self.turn(false).await
     }
 
+    /// Accepts a call that another process is to work on, once this one has ended: it is durable when the ticket comes
+    /// back, and nothing of it begins here.
+    ///
+    /// # Errors
+    /// [`DispatchError`]; nothing exists then.
+    pub async fn accept_for_another(
+        &self,
+        batch: NewBatch,
+        independent: bool,
+    ) -> Result<Ticket, DispatchError> {
+        detached::accept(&self.wiring, batch, independent).await
+    }
+
     /// Waits until every child of the delegation has settled, and claims nothing. Ends at once for one that this
     /// process does not run.
     pub async fn settled(&self, delegation: &DelegationId) {
@@ -153,7 +168,7 @@ impl Handle {
             if record.owner.id == wiring.owner.id {
                 return Ok(());
             }
-            match wiring.processes.liveness(&record.owner.process) {
+            match record.owner.liveness(wiring.processes.as_ref()) {
                 Liveness::Alive | Liveness::Unclear => {}
                 Liveness::Dead => return Err(JoinError::Orphaned(delegation.clone())),
             }

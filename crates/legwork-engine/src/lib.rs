@@ -5,9 +5,11 @@
 
 pub mod book;
 mod courier;
+mod detached;
 mod dispatcher;
 mod gap;
 mod handle;
+pub mod lease;
 mod line;
 pub mod options;
 pub mod recovery;

@@ -23,6 +23,9 @@ pub struct Options {
     pub patience: Patience,
     /// From a stop request to the abort (`delegation.stop_grace_ms`).
     pub stop_grace: Duration,
+    /// For how long this process owns its work without renewing that (`delegation.lease_seconds`); it renews every third
+    /// of it.
+    pub lease: Duration,
 }
 
 /// How long a child may be without progress, by phase (STALL-4, STALL-5).
@@ -78,6 +81,13 @@ impl Options {
             tool >= Duration::from_secs(1),
             "delegation.stall_tool_seconds",
             format!("{tool:?}"),
+            "1 second",
+        )?;
+        let lease = self.lease;
+        at_least(
+            lease >= Duration::from_secs(1),
+            "delegation.lease_seconds",
+            format!("{lease:?}"),
             "1 second",
         )?;
         Ok(self)

@@ -10,6 +10,7 @@ mod trees;
 
 pub use settling::{Conclusion, may_go_on, settle};
 
+use crate::lease;
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::ports::{AppendError, Filter, Liveness, Processes, Store, StoreError};
@@ -97,7 +98,7 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
 
 impl Rescuer<'_> {
     fn is_dead(&self, owner: &OwnerRecord) -> bool {
-        self.processes.liveness(&owner.process) == Liveness::Dead
+        owner.liveness(self.processes) == Liveness::Dead
     }
 
     /// The dead owner's commands end before anything else is done about its work.
@@ -130,7 +131,7 @@ impl Rescuer<'_> {
         for tree in trees::of(self.store, orphans).await? {
             let mut is_orphan = true;
             for owner in tree.owners() {
-                match self.standing(owner) {
+                match self.standing(owner).await? {
                     Standing::Mine | Standing::Dead => {}
                     Standing::Alive => is_orphan = false,
                     Standing::Unclear => {
@@ -148,15 +149,19 @@ impl Rescuer<'_> {
         Ok(orphaned)
     }
 
-    fn standing(&self, owner: &OwnerRecord) -> Standing {
+    /// One whose process lives, or of which that cannot be told, is watched if it seems to have stopped renewing its lease.
+    async fn standing(&self, owner: &OwnerRecord) -> Result<Standing, RecoveryError> {
         if owner.id == self.owner.id {
-            return Standing::Mine;
+            return Ok(Standing::Mine);
         }
-        match self.processes.liveness(&owner.process) {
+        let standing = match owner.liveness(self.processes) {
+            Liveness::Dead => return Ok(Standing::Dead),
             Liveness::Alive => Standing::Alive,
-            Liveness::Dead => Standing::Dead,
             Liveness::Unclear => Standing::Unclear,
-        }
+        };
+        let has_run_out = lease::looks_stale(self.store, self.clock, owner).await?.is_some()
+            && lease::has_run_out(self.store, self.clock, owner).await?;
+        Ok(if has_run_out { Standing::Dead } else { standing })
     }
 
     /// Ends what is left of the tree's processes and makes it this process's. Gives the delegations as they stand then,

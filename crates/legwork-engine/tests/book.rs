@@ -31,6 +31,7 @@ fn book(children_max: usize) -> Book {
             inactivity: None,
         },
         stop_grace: seconds(GRACE),
+        lease: Duration::from_secs(10),
     };
     Book::new(options, OwnerId::from_bits(1))
 }

@@ -24,6 +24,7 @@ fn options(children_max: usize) -> Options {
         independent_completions: true,
         patience: Patience { idle: second, tool: second, grace: second, inactivity: None },
         stop_grace: second,
+        lease: Duration::from_secs(10),
     }
 }
 

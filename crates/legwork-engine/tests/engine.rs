@@ -15,6 +15,8 @@ mod front;
 mod gaps;
 #[path = "engine/inboxes.rs"]
 mod inboxes;
+#[path = "engine/leases.rs"]
+mod leases;
 #[path = "engine/notices.rs"]
 mod notices;
 #[path = "engine/recovery.rs"]

@@ -12,11 +12,12 @@ use legwork_core::ports::{
     Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// A store with a gate before its appends.
@@ -229,6 +230,23 @@ impl Facts for GatedStore {
 
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
         self.inner.owner(id)
+    }
+
+    fn renew(&self, owner: &OwnerId, period: Duration, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        self.inner.renew(owner, period, at)
+    }
+
+    fn lease(&self, owner: &OwnerId) -> Pending<'_, Result<Option<Lease>, StoreError>> {
+        self.inner.lease(owner)
+    }
+
+    fn declare_gone(
+        &self,
+        owner: &OwnerId,
+        beats: u64,
+        at: Timestamp,
+    ) -> Pending<'_, Result<bool, StoreError>> {
+        self.inner.declare_gone(owner, beats, at)
     }
 
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {

@@ -12,7 +12,7 @@ use legwork_core::ports::{
     Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
@@ -233,6 +233,9 @@ impl Facts for ShakyStore {
         set_paused(paused: bool, at: Timestamp) -> bool;
         settle_request(request: &RequestId, owner: &OwnerId, at: Timestamp) -> ();
         owner(id: &OwnerId) -> Option<OwnerRecord>;
+        renew(owner: &OwnerId, period: Duration, at: Timestamp) -> ();
+        lease(owner: &OwnerId) -> Option<Lease>;
+        declare_gone(owner: &OwnerId, beats: u64, at: Timestamp) -> bool;
         owners_of_open() -> Vec<OwnerRecord>;
         take_over(from: &OwnerId, to: &OwnerId, delegations: Vec<DelegationId>, at: Timestamp) -> Vec<(DelegationId, Epoch)>;
         note_group(fence: Fence, child: Actor, group: ProcessGroup) -> ();

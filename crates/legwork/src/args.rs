@@ -184,6 +184,12 @@ pub struct DelegateArgs {
     /// What every task without a context of its own is told besides
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub context: Option<String>,
+    /// Leave the work to a process in the background and come back with its handle
+    #[arg(long)]
+    pub detach: bool,
+    /// Let the results come to this conversation
+    #[arg(long, value_name = "ID", requires = "detach")]
+    pub session: Option<String>,
 }
 
 /// Arguments of `ps`.
@@ -220,6 +226,9 @@ pub struct WorkerArgs {
     /// Only this delegation or session, and end once its work has ended
     #[arg(long, value_name = "ID")]
     pub only: Option<String>,
+    /// It was started in the background and needs no terminal
+    #[arg(long, hide = true)]
+    pub apart: bool,
 }
 
 /// Arguments of `tail`.

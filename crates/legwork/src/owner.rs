@@ -8,10 +8,12 @@ use legwork_core::ports::{Facts, Liveness, Processes, Store};
 use legwork_core::record::OwnerRecord;
 use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
+use legwork_engine::lease;
 use legwork_engine::recovery::{RecoveryError, Rescuer};
 use legwork_engine::{Clock, Wiring};
 
 use crate::failure::{CliError, Kind};
+use crate::stderr;
 
 /// This process as the store knows it.
 pub struct Owner {
@@ -27,7 +29,7 @@ impl Owner {
     /// A new identity for this process; nothing is stored yet.
     pub fn new() -> Owner {
         let bits = Wiring::system_bits();
-        let record = OwnerRecord { id: OwnerId::from_bits(bits()), process: SystemProcesses.myself() };
+        let record = OwnerRecord::new(OwnerId::from_bits(bits()), SystemProcesses.myself());
         Owner { record, clock: Clock::start(), bits }
     }
 
@@ -64,7 +66,24 @@ impl Owner {
 
 /// Whether a process is proved dead. One of which that cannot be told counts as alive.
 pub fn is_dead(other: &OwnerRecord) -> bool {
-    SystemProcesses.liveness(&other.process) == Liveness::Dead
+    other.liveness(&SystemProcesses) == Liveness::Dead
+}
+
+/// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone. It
+/// answers at once unless the lease looks stale; a line on stderr says that it watches, unless `quiet`.
+///
+/// # Errors
+/// When the store fails.
+pub async fn has_stood_still(store: &dyn Facts, other: &OwnerRecord, quiet: bool) -> Result<bool, CliError> {
+    let clock = Clock::start();
+    let Some(stale) = lease::looks_stale(store, clock, other).await? else { return Ok(false) };
+    if !quiet {
+        let (pid, seconds) = (other.process.pid, stale.period.as_secs());
+        stderr::tell(&format!(
+            "note: process {pid} does not renew its lease of {seconds} s; it is watched for three times that before its work is taken over"
+        ));
+    }
+    Ok(lease::has_run_out(store, clock, other).await?)
 }
 
 /// Enters this process into the store.

@@ -11,7 +11,7 @@ use legwork_sqlite::SqliteStore;
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
-use crate::owner::{Owner, is_dead};
+use crate::owner::{self, Owner, is_dead};
 use crate::{lookup, state};
 
 /// Characters of a name.
@@ -42,7 +42,10 @@ pub async fn to_resume(invocation: &Invocation, typed: Option<&str>) -> Result<S
         .with_hint("`legwork results ID` prints what its tasks brought"));
     }
     if let Some(holder) = holder_alive(&record) {
-        return Err(open_elsewhere(id, holder));
+        let store = state::open_to_work(invocation)?;
+        if !owner::has_stood_still(store.as_ref(), holder, invocation.common.quiet).await? {
+            return Err(open_elsewhere(id, holder));
+        }
     }
     if !Path::new(folder).is_dir() {
         return Err(CliError::new(
@@ -87,8 +90,13 @@ pub async fn hold(store: &SqliteStore, owner: &Owner, id: &SessionId) -> Result<
         match store.hold_session(id, &owner.record.id, dead.as_ref()).await? {
             Held::Here => return Ok(()),
             Held::Unknown => return Err(lookup::unknown(id.as_str())),
-            Held::By(holder) if tries < HOLD_TRIES && is_dead(&holder) => dead = Some(holder.id),
-            Held::By(holder) => return Err(open_elsewhere(id, &holder)),
+            Held::By(holder) => {
+                let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, true).await?;
+                if !gone || tries >= HOLD_TRIES {
+                    return Err(open_elsewhere(id, &holder));
+                }
+                dead = Some(holder.id);
+            }
         }
     }
 }

@@ -331,6 +331,7 @@ fn options(settings: &DelegationSettings) -> Options {
             inactivity: settings.child_timeout,
         },
         stop_grace: settings.stop_grace,
+        lease: settings.lease,
     }
 }
 

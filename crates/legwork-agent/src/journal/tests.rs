@@ -24,7 +24,7 @@ impl Desk {
         let store = Arc::new(MemoryStore::new());
         let (session, owner) = (SessionId::from_bits(1), OwnerId::from_bits(1));
         let process = Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 };
-        let record = OwnerRecord { id: owner.clone(), process };
+        let record = OwnerRecord::new(owner.clone(), process);
         store.enter(record, Timestamp(0)).await.expect("it enters");
         let new = NewSession {
             id: session.clone(),

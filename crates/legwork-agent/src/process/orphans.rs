@@ -22,6 +22,9 @@ const SWEEP_WAIT: Duration = Duration::from_millis(200);
 /// operating-system process, so there is one set for it.
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
+/// The processes that this program started to outlive it.
+static LET_GO: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
 /// The children that were there before anything of ours ran.
 static BORN_WITH: OnceLock<BTreeSet<u32>> = OnceLock::new();
 
@@ -130,9 +133,11 @@ fn is_still_there(seen: &Row) -> bool {
 /// The living children of this process that it did not start. Dead ones are reaped on the way.
 fn strangers() -> Vec<Row> {
     let mut children = table::children();
-    let own = own();
-    children.retain(|pid| !own.contains(pid) && !BORN_WITH.get().is_some_and(|born| born.contains(pid)));
-    drop(own);
+    let (own, let_go) = (own(), LET_GO.lock().unwrap_or_else(PoisonError::into_inner));
+    children.retain(|pid| {
+        !own.contains(pid) && !let_go.contains(pid) && !BORN_WITH.get().is_some_and(|born| born.contains(pid))
+    });
+    drop((own, let_go));
     children.into_iter().filter_map(table::row).filter(|row| !reap_if_dead(row)).collect()
 }
 
@@ -149,6 +154,11 @@ fn reap_if_dead(row: &Row) -> bool {
 /// Enters a process that its owner will reap.
 pub(super) fn enter(pid: u32) {
     own().insert(pid);
+}
+
+/// From now on the process is nobody's here: no sweep ends it.
+pub(super) fn let_go(pid: u32) {
+    LET_GO.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
 }
 
 /// Removes a process that was reaped, or whose owner gave it up.

@@ -230,7 +230,7 @@ async fn hold(setup: &SessionSetup, id: &SessionId) -> Result<(), OpenError> {
             Held::Here => return Ok(()),
             Held::Unknown => return Err(OpenError::Unknown(id.clone())),
             Held::By(holder) => {
-                let liveness = setup.processes.liveness(&holder.process);
+                let liveness = holder.liveness(setup.processes.as_ref());
                 let replaced = instead_of.replace(holder.id.clone());
                 if liveness != Liveness::Dead || replaced == instead_of {
                     let (session, pid) = (id.clone(), holder.process.pid);

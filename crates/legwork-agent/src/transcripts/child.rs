@@ -56,8 +56,7 @@ impl Transcript {
             made: true,
             given_up: false,
         };
-        let text =
-            "the process that ran it has died; another one goes on from its last finished step".to_owned();
+        let text = "from here on another process runs it, from its last finished step on".to_owned();
         transcript.line(at, Role::Note, &Cut { text, omitted: 0 });
         transcript
     }

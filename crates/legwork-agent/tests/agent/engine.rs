@@ -154,10 +154,10 @@ impl House {
             processes: FakeProcesses::new(),
             clock: Clock::start(),
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
-            owner: OwnerRecord {
-                id: Bench::fence().owner,
-                process: Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 },
-            },
+            owner: OwnerRecord::new(
+                Bench::fence().owner,
+                Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 },
+            ),
         };
         let engine = Engine::start(options(), wiring).await.expect("it starts");
         worker_door.connect(Arc::new(engine.handle()));
@@ -249,6 +249,7 @@ fn options() -> Options {
         independent_completions: false,
         patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
+        lease: Duration::from_secs(10),
     }
 }
 

@@ -93,7 +93,7 @@ fn worker(store: &Arc<MemoryStore>, server: &ScriptedServer, look: &Arc<FakeTool
 async fn taken_over(store: &MemoryStore, delegation: &DelegationId) -> Fence {
     let process = Process { boot_id: "boot".to_owned(), pid: 2, start_ticks: 2 };
     let owner = OwnerId::from_bits(2);
-    store.enter(OwnerRecord { id: owner.clone(), process }, Timestamp(1)).await.expect("it enters");
+    store.enter(OwnerRecord::new(owner.clone(), process), Timestamp(1)).await.expect("it enters");
     let named = vec![delegation.clone()];
     let taken = store.take_over(&Bench::fence().owner, &owner, named, Timestamp(2)).await;
     let taken = taken.expect("it is dead");

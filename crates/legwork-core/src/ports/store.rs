@@ -11,11 +11,12 @@ use crate::fact::Append;
 use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId};
 use crate::message::{Author, Message};
 use crate::pulse::Pulse;
-use crate::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use crate::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use crate::steering::{Asked, Request, RequestRecord};
 use crate::step::{Actor, Fence, StepChange, StepRecord};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use thiserror::Error;
 
 /// All three faces.
@@ -118,6 +119,21 @@ pub trait Facts: Send + Sync {
 
     /// One process that entered, also long after it ended.
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>>;
+
+    /// Renews the lease of a process for another `period`. `Fenced` when it was declared gone.
+    fn renew(&self, owner: &OwnerId, period: Duration, at: Timestamp) -> Pending<'_, Result<(), StoreError>>;
+
+    /// The lease of a process as it was renewed last; `None` for one that never had any.
+    fn lease(&self, owner: &OwnerId) -> Pending<'_, Result<Option<Lease>, StoreError>>;
+
+    /// Declares a process gone whose lease was renewed `beats` times and not since: from then on it counts as dead, and it
+    /// can accept, take over and hold nothing more. `false` when it has renewed it after all. Again is harmless.
+    fn declare_gone(
+        &self,
+        owner: &OwnerId,
+        beats: u64,
+        at: Timestamp,
+    ) -> Pending<'_, Result<bool, StoreError>>;
 
     /// The owners of delegations that have not settled, and of process groups that are not dropped: a conversation
     /// runs commands without any delegation.

@@ -28,11 +28,16 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 /// Pulses of one delegation, and the generation to store them under.
 type Moved = (DelegationId, Epoch, Vec<(ChildId, Pulse)>);
 
+/// The store takes nothing of this process any more: its lease had run out, and it was declared gone.
+pub(super) struct Gone;
+
 /// One round under way.
 type Round = Pending<'static, Looked>;
 
 /// What a round did.
 struct Looked {
+    /// Whether the lease was renewed, if it was due.
+    renewed: Option<Result<(), StoreError>>,
     /// Delegations that are no longer ours: somebody took them over.
     lost: Vec<DelegationId>,
     /// Requests that are marked as carried out now.
@@ -52,6 +57,8 @@ pub(super) struct Found {
     pub(super) lost: Vec<DelegationId>,
     /// The switch, when it is not where it was: whether new children may start no longer.
     pub(super) paused: Option<bool>,
+    /// Nothing of this process is taken any more.
+    pub(super) gone: Option<Gone>,
 }
 
 pub(super) struct Chores {
@@ -59,6 +66,9 @@ pub(super) struct Chores {
     clock: Clock,
     owner: OwnerId,
     due: Instant,
+    /// For how long the lease is renewed, and when that is due next: every third of it.
+    lease: Duration,
+    lease_due: Instant,
     /// When pulses are stored next.
     pulses_due: Instant,
     /// The newest request that was read.
@@ -86,13 +96,15 @@ pub(super) struct Chores {
 
 impl Chores {
     /// Chores of a process that has read all news up to the request `asked_before`.
-    pub(super) fn new(wiring: &Wiring, asked_before: u64, paused: bool) -> Self {
+    pub(super) fn new(wiring: &Wiring, lease: Duration, (asked_before, paused): (u64, bool)) -> Self {
         let gaps = Gaps::new(ROUND, LONGEST_GAP);
         Chores {
             store: wiring.store.clone(),
             clock: wiring.clock,
             owner: wiring.owner.id.clone(),
             due: Instant::now(),
+            lease,
+            lease_due: Instant::now() + lease / 3,
             pulses_due: Instant::now() + PULSES,
             cursor: asked_before,
             rereads: false,
@@ -158,6 +170,10 @@ impl Chores {
         let writes = Instant::now() >= self.writes_due;
         let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         let wanted = if writes { std::mem::take(&mut self.wanted) } else { Vec::new() };
+        let renewal = (Instant::now() >= self.lease_due).then_some(self.lease);
+        if renewal.is_some() {
+            self.lease_due = Instant::now() + self.lease / 3;
+        }
         self.due = Instant::now() + ROUND;
         self.again = false;
         self.turned = false;
@@ -166,6 +182,10 @@ impl Chores {
             (self.store.clone(), self.owner.clone(), self.clock.now().wall, self.cursor);
         self.under_way = Some(Box::pin(async move {
             let mut written = None;
+            let renewed = match renewal {
+                Some(lease) => Some(store.renew(&owner, lease, at).await),
+                None => None,
+            };
             let lost = store_pulses(store.as_ref(), &owner, at, moved, &mut written).await;
             let marked = mark(store.as_ref(), &owner, at, carried_out, &mut written).await;
             ask(store.as_ref(), wanted, &mut written).await;
@@ -177,7 +197,7 @@ impl Chores {
                 requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));
                 (newest, requests.into_iter().map(|(_, request)| request).collect(), news.paused)
             });
-            Looked { lost, marked, written, news }
+            Looked { renewed, lost, marked, written, news }
         }));
     }
 
@@ -194,7 +214,20 @@ impl Chores {
         if self.again {
             self.due = Instant::now();
         }
-        Found { requests, lost: looked.lost, paused }
+        Found { requests, lost: looked.lost, paused, gone: self.note_renewal(looked.renewed) }
+    }
+
+    /// A renewal that failed is tried again with the next round: others wait three whole periods.
+    fn note_renewal(&mut self, renewed: Option<Result<(), StoreError>>) -> Option<Gone> {
+        match renewed {
+            None | Some(Ok(())) => None,
+            Some(Err(StoreError::Fenced(_))) => Some(Gone),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "the lease could not be renewed; it is tried again");
+                self.lease_due = Instant::now();
+                None
+            }
+        }
     }
 
     fn note_writes(&mut self, written: Option<Result<(), StoreError>>) {

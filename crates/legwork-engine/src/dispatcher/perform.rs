@@ -2,15 +2,15 @@
 
 use super::commit::Refused;
 use super::{Dispatcher, SETTLED_KEPT};
-use crate::book::{Effect, Event, NewIds, Warning};
+use crate::book::{Effect, Event, Warning};
 use crate::line::EngineLine;
 use crate::runner::{Run, Runner};
 use crate::steering;
-use legwork_core::batch::{NewBatch, Reach};
+use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
-use legwork_core::ports::{Assignment, DispatchError, Heading, LiveEvent, StopNotice, Stopped};
+use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Stopped};
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
@@ -55,24 +55,6 @@ impl Dispatcher {
                 }
             }
         }
-    }
-
-    pub(super) fn create_transcripts(&self, batch: &NewBatch, ids: &NewIds) -> Vec<String> {
-        let at = self.wiring.clock.now().wall;
-        let heading = |(task_index, child): (usize, &ChildId)| Heading {
-            delegation: ids.delegation.clone(),
-            child: child.clone(),
-            task_index,
-            goal: batch.tasks[task_index].goal.clone(),
-            context: batch.tasks[task_index].context.clone(),
-            model: batch.tasks[task_index].route_within(&batch.setting).model.clone(),
-            at,
-        };
-        let headings: Vec<Heading> = ids.children.iter().enumerate().map(heading).collect();
-        self.wiring.transcripts.create(&headings).unwrap_or_else(|error| {
-            tracing::warn!(delegation = %ids.delegation, %error, "the delegation goes on without transcripts");
-            Vec::new()
-        })
     }
 
     fn start(&mut self, child: &ChildId) {

@@ -4,12 +4,15 @@ use super::Dispatcher;
 use super::commit::Refused;
 use super::housekeeping::{self, Found};
 use crate::book::Event;
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::ports::{AppendError, Steer, StopNotice};
 use legwork_core::steering::{Request, Scope, Wish};
 
 impl Dispatcher {
     pub(super) fn carry_out(&mut self, found: Found) {
+        if found.gone.is_some() {
+            return self.be_gone();
+        }
         for delegation in found.lost {
             let why = Refused::Append(AppendError::Stale(delegation.clone()));
             self.give_up(&delegation, &why, &mut Vec::new());
@@ -22,6 +25,23 @@ impl Dispatcher {
                 self.fulfil(request);
             }
         }
+    }
+
+    /// Another process took this one for dead, and the store takes nothing of it any more: its runs are dropped, and it
+    /// begins nothing new (invariant 30).
+    fn be_gone(&mut self) {
+        let mine: Vec<DelegationId> =
+            self.book.delegations().map(|delegated| delegated.accepted.delegation.clone()).collect();
+        tracing::warn!(
+            delegations = mine.len(),
+            "this process stood still for so long that another one has taken its work over; what it ran is dropped here"
+        );
+        for delegation in mine {
+            let why = Refused::Append(AppendError::Stale(delegation.clone()));
+            self.give_up(&delegation, &why, &mut Vec::new());
+        }
+        self.routes.close();
+        self.step(Event::Released);
     }
 
     /// The switch was turned in this process, and that is stored.

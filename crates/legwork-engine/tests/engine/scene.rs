@@ -44,13 +44,14 @@ pub fn options(children_max: usize) -> Options {
         independent_completions: false,
         patience: Patience { idle: IDLE_PATIENCE, tool: TOOL_PATIENCE, grace: STALL_GRACE, inactivity: None },
         stop_grace: STOP_GRACE,
+        lease: Duration::from_secs(10),
     }
 }
 
 /// The `n`-th process.
 pub fn owner(n: u32) -> OwnerRecord {
     let process = Process { boot_id: "this boot".to_owned(), pid: n, start_ticks: u64::from(n) };
-    OwnerRecord { id: OwnerId::from_bits(u64::from(n)), process }
+    OwnerRecord::new(OwnerId::from_bits(u64::from(n)), process)
 }
 
 /// The first of the processes that are dead in every scene; the others live.

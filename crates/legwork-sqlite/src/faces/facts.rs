@@ -16,10 +16,11 @@ use legwork_core::ports::{
     AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
+use std::time::Duration;
 
 impl Facts for SqliteStore {
     fn enter(&self, owner: OwnerRecord, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
@@ -146,6 +147,26 @@ impl Facts for SqliteStore {
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
         let id = id.clone();
         Box::pin(self.read(move |connection| owners::find(connection, &id)))
+    }
+
+    fn renew(&self, owner: &OwnerId, period: Duration, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        let owner = owner.clone();
+        Box::pin(self.write(move |connection| owners::renew(connection, &owner, (period, at))))
+    }
+
+    fn lease(&self, owner: &OwnerId) -> Pending<'_, Result<Option<Lease>, StoreError>> {
+        let owner = owner.clone();
+        Box::pin(self.read(move |connection| owners::lease(connection, &owner)))
+    }
+
+    fn declare_gone(
+        &self,
+        owner: &OwnerId,
+        beats: u64,
+        at: Timestamp,
+    ) -> Pending<'_, Result<bool, StoreError>> {
+        let owner = owner.clone();
+        Box::pin(self.write(move |connection| owners::declare_gone(connection, &owner, (beats, at))))
     }
 
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {

@@ -11,7 +11,7 @@ use std::path::Path;
 const APPLICATION_ID: i64 = 0x6c67_776b;
 
 /// The steps: the n-th makes version n + 1 out of version n.
-const STEPS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql")];
+const STEPS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql")];
 
 /// The version that this build reads and writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;

@@ -50,7 +50,7 @@ fn check(connection: &Connection, append: &Append, accepted: &Accepted) -> Resul
         return Err(Unfit::Append(AppendError::Stale(append.delegation.clone())));
     }
     if !fence::is_owner(connection, &append.owner)? {
-        return Err(Unfit::illegal(format!("{} never entered this store", append.owner)));
+        return Err(Unfit::illegal(format!("{} is not in this store, or was declared gone", append.owner)));
     }
     if accepted.delegation != append.delegation {
         return Err(Unfit::illegal(format!("{} is accepted under another id", append.delegation)));

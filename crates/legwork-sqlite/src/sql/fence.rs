@@ -71,17 +71,19 @@ pub(crate) fn number_of_session(
     Ok(statement.query_row((session.as_str(),), |row| row.get(0)).optional()?)
 }
 
-/// Refuses a process that never entered.
+/// Refuses a process that never entered or was declared gone.
 pub(crate) fn known_owner(connection: &Connection, owner: &OwnerId) -> Result<(), Failure> {
     if is_owner(connection, owner)? {
         return Ok(());
     }
-    Err(StoreError::Fenced(format!("{owner} never entered this store")).into())
+    let gone = "is not in this store, or was declared gone when its lease had run out";
+    Err(StoreError::Fenced(format!("{owner} {gone}")).into())
 }
 
-/// Whether the process entered.
+/// Whether the process entered and was not declared gone.
 pub(crate) fn is_owner(connection: &Connection, owner: &OwnerId) -> Result<bool, Failure> {
-    Ok(connection.prepare_cached("SELECT 1 FROM owners WHERE id = ?1")?.exists((owner.as_str(),))?)
+    let sql = "SELECT 1 FROM owners WHERE id = ?1 AND gone_at IS NULL";
+    Ok(connection.prepare_cached(sql)?.exists((owner.as_str(),))?)
 }
 
 fn fenced(connection: &Connection, child: &ChildId, fence: &Fence) -> Result<Failure, Failure> {

@@ -4,9 +4,10 @@ use super::fence;
 use crate::encoding::{counter, small, stored};
 use crate::failure::Failure;
 use legwork_core::ids::{DelegationId, Epoch, OwnerId};
-use legwork_core::record::{OwnerRecord, Process};
+use legwork_core::record::{Lease, OwnerRecord, Process};
 use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
+use std::time::Duration;
 
 /// Records a process. Entering again is harmless.
 pub(crate) fn enter(connection: &Connection, owner: &OwnerRecord, at: Timestamp) -> Result<(), Failure> {
@@ -27,15 +28,16 @@ pub(crate) fn enter(connection: &Connection, owner: &OwnerRecord, at: Timestamp)
 
 /// One process that entered.
 pub(crate) fn find(connection: &Connection, id: &OwnerId) -> Result<Option<OwnerRecord>, Failure> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, boot_id, pid, start_ticks FROM owners WHERE id = ?1")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT id, boot_id, pid, start_ticks, gone_at IS NOT NULL FROM owners WHERE id = ?1",
+    )?;
     Ok(statement.query_row((id.as_str(),), |row| record(row, 0)).optional()?)
 }
 
 /// The processes that own a delegation with a child that has not settled, or a process group that is stored.
 pub(crate) fn of_open(connection: &Connection) -> Result<Vec<OwnerRecord>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, boot_id, pid, start_ticks FROM owners \
+        "SELECT id, boot_id, pid, start_ticks, gone_at IS NOT NULL FROM owners \
          WHERE id IN (SELECT owner FROM delegations WHERE settled_at IS NULL) \
             OR id IN (SELECT owner FROM process_groups) ORDER BY id",
     )?;
@@ -43,14 +45,15 @@ pub(crate) fn of_open(connection: &Connection) -> Result<Vec<OwnerRecord>, Failu
     Ok(owners.collect::<Result<_, _>>()?)
 }
 
-/// An owner from four columns that begin at `first`.
+/// An owner from five columns that begin at `first`.
 pub(crate) fn record(row: &Row<'_>, first: usize) -> rusqlite::Result<OwnerRecord> {
     let process = Process {
         boot_id: row.get(first + 1)?,
         pid: small(row.get(first + 2)?),
         start_ticks: counter(row.get(first + 3)?),
     };
-    Ok(OwnerRecord { id: OwnerId::from_stored(row.get::<_, String>(first)?), process })
+    let (id, gone) = (OwnerId::from_stored(row.get::<_, String>(first)?), row.get(first + 4)?);
+    Ok(OwnerRecord { id, process, gone })
 }
 
 /// Moves those of `delegations` that are open and of `from` to `to` under raised epochs.
@@ -71,4 +74,43 @@ pub(crate) fn take_over(
         taken.extend(epoch.optional()?.map(|epoch| (id.clone(), Epoch(counter(epoch)))));
     }
     Ok(taken)
+}
+
+/// Renews the lease of a process, unless it was declared gone.
+pub(crate) fn renew(
+    connection: &Connection,
+    owner: &OwnerId,
+    (period, at): (Duration, Timestamp),
+) -> Result<(), Failure> {
+    let period = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+    let mut statement = connection.prepare_cached(
+        "UPDATE owners SET beats = beats + 1, period_ms = ?2, renewed_at = ?3 WHERE id = ?1 AND gone_at IS NULL",
+    )?;
+    if statement.execute((owner.as_str(), stored(period), at.0))? == 0 {
+        fence::known_owner(connection, owner)?;
+    }
+    Ok(())
+}
+
+/// The lease of a process that has one.
+pub(crate) fn lease(connection: &Connection, owner: &OwnerId) -> Result<Option<Lease>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT beats, period_ms, renewed_at FROM owners WHERE id = ?1 AND period_ms IS NOT NULL",
+    )?;
+    let lease = statement.query_row((owner.as_str(),), |row| {
+        let period = Duration::from_millis(counter(row.get(1)?));
+        Ok(Lease { beats: counter(row.get(0)?), period, renewed_at: Timestamp(row.get(2)?) })
+    });
+    Ok(lease.optional()?)
+}
+
+/// Declares a process gone that did not renew its lease since it was seen.
+pub(crate) fn declare_gone(
+    connection: &Connection,
+    owner: &OwnerId,
+    (beats, at): (u64, Timestamp),
+) -> Result<bool, Failure> {
+    let mut statement = connection
+        .prepare_cached("UPDATE owners SET gone_at = coalesce(gone_at, ?3) WHERE id = ?1 AND beats = ?2")?;
+    Ok(statement.execute((owner.as_str(), stored(beats), at.0))? > 0)
 }

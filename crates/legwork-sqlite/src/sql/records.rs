@@ -54,7 +54,7 @@ fn numbers(
 
 fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT o.id, o.boot_id, o.pid, o.start_ticks, d.accepted_at, d.epoch, d.seq, f.body \
+        "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL, d.accepted_at, d.epoch, d.seq, f.body \
          FROM delegations d JOIN owners o ON o.id = d.owner JOIN facts f ON f.delegation = d.no AND f.seq = 0 \
          WHERE d.no = ?1",
     )?;
@@ -62,10 +62,10 @@ fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure>
     let row = rows.next()?.ok_or_else(|| Failure::corrupt("a delegation has lost its acceptance"))?;
     Ok(DelegationRecord {
         accepted: accepted(row)?,
-        accepted_at: Timestamp(row.get(4)?),
+        accepted_at: Timestamp(row.get(5)?),
         owner: owners::record(row, 0)?,
-        epoch: Epoch(counter(row.get(5)?)),
-        seq: counter(row.get(6)?),
+        epoch: Epoch(counter(row.get(6)?)),
+        seq: counter(row.get(7)?),
         children: children(connection, no)?,
         deliveries: deliveries(connection, no)?,
         notices: notices::of(connection, no)?,
@@ -73,7 +73,7 @@ fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure>
 }
 
 fn accepted(row: &Row<'_>) -> Result<Accepted, Failure> {
-    match from_json(&row.get::<_, String>(7)?)? {
+    match from_json(&row.get::<_, String>(8)?)? {
         Fact::Accepted(accepted) => Ok(*accepted),
         Fact::Moved { .. } | Fact::Noticed { .. } | Fact::UnitSettled { .. } => {
             Err(Failure::corrupt("the first fact of a delegation is not its acceptance"))

@@ -9,7 +9,7 @@ use legwork_core::steering::Scope;
 use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-const RECORDS: &str = "SELECT o.id, o.boot_id, o.pid, o.start_ticks, \
+const RECORDS: &str = "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL, \
     s.id, s.name, s.kind, s.folder, s.created_at, s.messages, s.touched_at, s.opening \
     FROM sessions s LEFT JOIN owners o ON o.id = s.holder";
 
@@ -76,18 +76,18 @@ pub(crate) fn sessions(connection: &Connection, folder: Option<&str>) -> Result<
 fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
     let is_held = row.get::<_, Option<String>>(0)?.is_some();
     let session = NewSession {
-        id: SessionId::from_stored(row.get::<_, String>(4)?),
-        name: row.get(5)?,
-        kind: kind(&row.get::<_, String>(6)?)?,
-        folder: row.get(7)?,
-        at: Timestamp(row.get(8)?),
+        id: SessionId::from_stored(row.get::<_, String>(5)?),
+        name: row.get(6)?,
+        kind: kind(&row.get::<_, String>(7)?)?,
+        folder: row.get(8)?,
+        at: Timestamp(row.get(9)?),
     };
     Ok(SessionRecord {
         session,
         holder: is_held.then(|| owners::record(row, 0)).transpose()?,
-        opening: row.get(11)?,
-        messages: counter(row.get(9)?),
-        touched_at: Timestamp(row.get(10)?),
+        opening: row.get(12)?,
+        messages: counter(row.get(10)?),
+        touched_at: Timestamp(row.get(11)?),
     })
 }
 

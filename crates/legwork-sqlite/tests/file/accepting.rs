@@ -19,7 +19,7 @@ pub fn owner() -> OwnerId {
 /// Lets the owner enter.
 pub async fn enter(store: &SqliteStore) {
     let process = Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 };
-    store.enter(OwnerRecord { id: owner(), process }, Timestamp(1)).await.expect("a process can enter");
+    store.enter(OwnerRecord::new(owner(), process), Timestamp(1)).await.expect("a process can enter");
 }
 
 /// A delegation with one task, made after a sample.

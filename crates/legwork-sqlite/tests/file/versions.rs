@@ -10,6 +10,7 @@ use legwork_core::ports::{
     Conversations, Facts, Held, NewSession, News, SessionKind, Steps, StoreError, Turn, Undelivered,
     WriteSteps,
 };
+use legwork_core::record::Lease;
 use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, Fence, Product, StepChange, StepState};
 use legwork_core::time::Timestamp;
@@ -18,9 +19,10 @@ use rusqlite::Connection;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The newest version that this build knows.
-const KNOWN: u32 = 2;
+const KNOWN: u32 = 3;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, StoreOptions::default()).expect("the store opens")
@@ -145,6 +147,18 @@ async fn the_fixture_of_version_2_opens_and_goes_on() {
     assert_eq!(fates, [Fate::Seen { step: 3 }, Fate::Open]);
     assert!(store.write_steps(session_step(0)).await.is_err(), "that step has begun");
     assert_eq!(store.write_steps(session_step(1)).await, Ok(()));
+    go_on(&store).await;
+}
+
+#[tokio::test]
+async fn the_fixture_of_version_3_opens_and_goes_on() {
+    let place = FilePlace::new();
+    let store = open(&copied(&place, 3));
+    check_common_content(&store).await;
+    let lease = Lease { beats: 1, period: Duration::from_secs(10), renewed_at: Timestamp(9) };
+    assert_eq!(store.lease(&owner()).await, Ok(Some(lease)));
+    let session = store.session(&SessionId::from_bits(1)).await.expect("readable").expect("it is there");
+    assert_eq!(session.holder.map(|holder| holder.gone), Some(false));
     go_on(&store).await;
 }
 
@@ -311,6 +325,7 @@ async fn the_fixture_can_be_made() {
     store.write_steps(journal()).await.expect("written");
     store.write_steps(session_step(0)).await.expect("written");
     store.set_paused(true, Timestamp(9)).await.expect("written");
+    store.renew(&owner(), Duration::from_secs(10), Timestamp(9)).await.expect("written");
     drop(store);
     fs::create_dir_all(fixture(KNOWN).parent().expect("a folder")).expect("ours");
     fs::copy(place.path(), fixture(KNOWN)).expect("the repository can be written");

@@ -54,8 +54,8 @@ impl State {
         if append.expected_seq != 0 {
             return Err(AppendError::Stale(append.delegation.clone()));
         }
-        if !self.owners.contains_key(&append.owner) {
-            return Err(AppendError::Illegal(format!("{} never entered this store", append.owner)));
+        if let Err(error) = self.living_owner(&append.owner) {
+            return Err(AppendError::Illegal(error.to_string()));
         }
         if accepted.delegation != append.delegation || !has_sound_shape(accepted) {
             return Err(AppendError::Illegal(format!("{} is accepted in a wrong shape", append.delegation)));

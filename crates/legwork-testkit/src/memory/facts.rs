@@ -12,10 +12,11 @@ use legwork_core::ports::{
     AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
+use std::time::Duration;
 
 impl Facts for MemoryStore {
     fn enter(&self, owner: OwnerRecord, _at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
@@ -153,6 +154,23 @@ impl Facts for MemoryStore {
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
         let id = id.clone();
         self.now(move |state| Ok(state.owners.values().find(|owner| owner.id == id).cloned()))
+    }
+
+    fn renew(&self, owner: &OwnerId, period: Duration, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        self.now(|state| state.renew(owner, period, at))
+    }
+
+    fn lease(&self, owner: &OwnerId) -> Pending<'_, Result<Option<Lease>, StoreError>> {
+        self.now(|state| Ok(state.leases.get(owner).cloned()))
+    }
+
+    fn declare_gone(
+        &self,
+        owner: &OwnerId,
+        beats: u64,
+        _at: Timestamp,
+    ) -> Pending<'_, Result<bool, StoreError>> {
+        self.now(|state| Ok(state.declare_gone(owner, beats)))
     }
 
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {

@@ -18,14 +18,14 @@ impl Steps for MemoryStore {
 
 fn write_steps(state: &mut State, write: WriteSteps) -> Result<(), StoreError> {
     state.pass(&write.actor, &write.fence)?;
-    state.check_seen(&write.actor, &write.seen, &write.changes)?;
+    let mut journal = state.journals.get(&write.actor).cloned().unwrap_or_default();
+    for change in write.changes.clone() {
+        apply(&mut journal, change)?;
+    }
     if let Some(turn) = &write.turn {
         check_turn(state, &write.actor, turn)?;
     }
-    let mut journal = state.journals.get(&write.actor).cloned().unwrap_or_default();
-    for change in write.changes {
-        apply(&mut journal, change)?;
-    }
+    state.check_seen(&write.actor, &write.seen, &write.changes)?;
     let mut acknowledge = write.acknowledge;
     acknowledge.extend(write.turn.iter().flat_map(|turn| turn.acknowledge.iter().cloned()));
     state.end_claims(&acknowledge, &End::Acknowledge, write.at)?;

@@ -6,6 +6,7 @@ mod claims;
 mod conversations;
 mod facts;
 mod journal;
+mod leases;
 mod requests;
 mod sessions;
 mod state;

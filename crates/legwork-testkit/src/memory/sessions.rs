@@ -125,8 +125,7 @@ impl State {
     }
 
     fn entered(&self, owner: &OwnerId) -> Result<OwnerRecord, StoreError> {
-        let known = self.owners.get(owner).cloned();
-        known.ok_or_else(|| StoreError::Fenced(format!("{owner} never entered this store")))
+        self.living_owner(owner).cloned()
     }
 
     fn session_mut(&mut self, id: &SessionId) -> Result<&mut Session, StoreError> {

@@ -4,7 +4,7 @@ use legwork_core::fact::Fact;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId, UnitId};
 use legwork_core::message::Message;
 use legwork_core::ports::{SessionRecord, StoreError};
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::RequestRecord;
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) owners: BTreeMap<OwnerId, OwnerRecord>,
+    pub(super) leases: BTreeMap<OwnerId, Lease>,
     /// In the order they were accepted.
     pub(super) delegations: Vec<Delegation>,
     /// By number.

@@ -40,8 +40,7 @@ pub(super) fn take_over(
     (from, to): (&OwnerId, &OwnerId),
     delegations: &[DelegationId],
 ) -> Result<Vec<(DelegationId, Epoch)>, StoreError> {
-    let heir = state.owners.get(to).cloned();
-    let heir = heir.ok_or_else(|| StoreError::Fenced(format!("{to} never entered this store")))?;
+    let heir = state.living_owner(to)?.clone();
     let mut taken = Vec::new();
     for id in delegations {
         let mut records = state.delegations.iter_mut().map(|delegation| &mut delegation.record);

@@ -13,7 +13,7 @@ use legwork_core::time::Timestamp;
 /// The `n`-th process.
 pub(super) fn owner(n: u32) -> OwnerRecord {
     let process = Process { boot_id: "boot-1".to_owned(), pid: 1000 + n, start_ticks: u64::from(n) << 33 };
-    OwnerRecord { id: owner_id(n), process }
+    OwnerRecord::new(owner_id(n), process)
 }
 
 /// The id of the `n`-th process.

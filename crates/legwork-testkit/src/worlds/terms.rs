@@ -123,5 +123,6 @@ fn options(chance: &mut Chance) -> Options {
             inactivity: if chance.once_in(3) { Some(seconds(chance, 30)) } else { None },
         },
         stop_grace: Duration::from_millis(chance.between(0, 3000) as u64),
+        lease: Duration::from_secs(10),
     }
 }

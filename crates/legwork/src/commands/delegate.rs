@@ -2,6 +2,8 @@
 //!
 //! A unit counts as delivered once its result was written to stdout and flushed; a failed write parks it.
 
+mod detach;
+
 use std::time::Duration;
 
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
@@ -59,6 +61,11 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
             return Err(error);
         }
     };
+    if args.detach {
+        let left = detach::leave(invocation, (&workplace, &settings), tasks, args.session.as_deref()).await;
+        workplace.close().await;
+        return left;
+    }
     let mut signals = Signals::listen()?;
     if !settings.delegation.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
         stderr::tell("note: `group` has no effect as long as delegation.independent_completions is off");

@@ -10,7 +10,7 @@ use legwork_agent::process::SystemProcesses;
 use legwork_agent::worker::ModelSource;
 use legwork_core::ids::DelegationId;
 use legwork_core::message::{Author, Message};
-use legwork_core::ports::{Facts, Filter, Liveness, Processes};
+use legwork_core::ports::{Facts, Filter, Liveness};
 use legwork_sqlite::SqliteStore;
 use serde::Serialize;
 use serde_json::json;
@@ -227,7 +227,7 @@ async fn strange_transcripts(
 async fn stuck(store: &SqliteStore) -> Result<Vec<Check>, CliError> {
     let open = store.delegations(Filter::Open).await?;
     let of = |wanted: Liveness| {
-        open.iter().filter(move |record| SystemProcesses.liveness(&record.owner.process) == wanted).count()
+        open.iter().filter(move |record| record.owner.liveness(&SystemProcesses) == wanted).count()
     };
     let (dead, unclear) = (of(Liveness::Dead), of(Liveness::Unclear));
     let mut checks = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::OwnerId;
-use legwork_core::ports::{Facts, Filter, Liveness, Processes};
+use legwork_core::ports::{Facts, Filter, Liveness};
 use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::time::Timestamp;
 use legwork_engine::Clock;
@@ -69,9 +69,8 @@ impl Listing {
             None => (Vec::new(), false),
         };
         let owners = records.iter().filter(|record| !record.is_settled());
-        let owners = owners
-            .map(|record| (record.owner.id.clone(), SystemProcesses.liveness(&record.owner.process)))
-            .collect();
+        let owners =
+            owners.map(|record| (record.owner.id.clone(), record.owner.liveness(&SystemProcesses))).collect();
         let (keys_lacking, now) = (Vec::new(), Clock::start().now().wall);
         let mut listing = Listing { records, owners, paused, keys_lacking, now };
         listing.keys_lacking = listing.lacking(invocation);

@@ -27,6 +27,9 @@ const LOOK_CLOSELY: Duration = Duration::from_millis(200);
 /// # Errors
 /// When there is no such work, it cannot be gone on with here, no model is configured, or the state folder cannot be used.
 pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, CliError> {
+    if args.apart {
+        legwork_agent::process::leave_terminal();
+    }
     let settings = invocation.settings()?;
     let orphans = meant(invocation, args).await?;
     let mut workplace = Workplace::open(invocation, &settings).await?;
@@ -62,7 +65,10 @@ async fn work(
     let mut before = Recovered::default();
     let mut taken: Vec<DelegationId> = Vec::new();
     loop {
-        let recovered = workplace.handle.recover(orphans).await?;
+        let recovered = tokio::select! {
+            asked = signals.next() => return Ok(asked.exit()),
+            recovered = workplace.handle.recover(orphans) => recovered?,
+        };
         taken.extend(recovered.taken.iter().cloned());
         if !quiet && recovered != before {
             orphans::tell(&recovered);

@@ -9,7 +9,6 @@ const NOT_BUILT: &[&str] = &[
     "delegation.inherit_mcp_toolsets",
     "delegation.default_toolsets",
     "delegation.subagent_auto_approve",
-    "delegation.lease_seconds",
     "delegation.command",
     "delegation.args",
     "auxiliary.review",

@@ -388,7 +388,7 @@ pub static KEYS: &[Key] = &[
             slot: |s| &mut s.delegation.lease,
             default: 10,
             unit: Unit::Seconds,
-            bounds: between(3, 3600),
+            bounds: between(1, 3600),
         },
         "How long a process owns its children without renewing; it renews every third of it.",
     ),

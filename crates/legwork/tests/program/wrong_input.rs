@@ -156,11 +156,7 @@ fn a_wrong_command_line_is_told_in_the_form_that_was_asked_for() {
     let home = Home::without_model();
     home.legwork(&["--json", "delegat"]).run().assert_refused(2, "usage", &["delegat", "delegate"]);
     home.legwork(&["delegate", "--json"]).run().assert_refused(2, "usage", &["FILE", "--goal"]);
-    home.legwork(&["delegate", "f.toml", "--detach", "--json"]).run().assert_refused(
-        2,
-        "usage",
-        &["--detach"],
-    );
+    home.legwork(&["delegate", "f.toml", "--later", "--json"]).run().assert_refused(2, "usage", &["--later"]);
     home.legwork(&["run", "--json", " \n "]).env("LEGWORK_MODEL", "scripted/x").run().assert_refused(
         2,
         "input",

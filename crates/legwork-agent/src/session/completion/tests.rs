@@ -82,7 +82,7 @@ pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
     let record = DelegationRecord {
         accepted,
         accepted_at: Timestamp(0),
-        owner: OwnerRecord { id: OwnerId::from_bits(1), process },
+        owner: OwnerRecord::new(OwnerId::from_bits(1), process),
         epoch: Epoch(1),
         seq: 9,
         children: ids.into_iter().zip(children).map(record).collect(),

@@ -9,11 +9,12 @@ use legwork_core::ports::{
     AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What was noted and what was dropped, in order.
 #[derive(Default)]
@@ -140,6 +141,15 @@ impl Facts for Ledger {
         closed()
     }
     fn owner(&self, _: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {
+        closed()
+    }
+    fn renew(&self, _: &OwnerId, _: Duration, _: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        closed()
+    }
+    fn lease(&self, _: &OwnerId) -> Pending<'_, Result<Option<Lease>, StoreError>> {
+        closed()
+    }
+    fn declare_gone(&self, _: &OwnerId, _: u64, _: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
         closed()
     }
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {

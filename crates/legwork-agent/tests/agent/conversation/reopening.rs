@@ -57,7 +57,7 @@ async fn until(machine: &Machine, death: Death) -> (Running, Open) {
                 tokio::task::yield_now().await;
             }
             let unit = machine.delegations().await[0].accepted.units[0].id.clone();
-            let owner = OwnerRecord { id: OwnerId::from_bits(1), process: process(1) };
+            let owner = OwnerRecord::new(OwnerId::from_bits(1), process(1));
             let claim = ClaimId::from_bits(99);
             let claimed = machine.store.claim(&unit, claim, &owner.claimant(), Timestamp(0)).await;
             assert!(matches!(claimed, Ok(Some(_))), "{claimed:?}");

@@ -74,7 +74,7 @@ impl Machine {
 
     /// A process begins: it settles what dead ones left, and starts its engine.
     pub async fn start(&self, pid: u32) -> Running {
-        let owner = OwnerRecord { id: OwnerId::from_bits(u64::from(pid)), process: process(pid) };
+        let owner = OwnerRecord::new(OwnerId::from_bits(u64::from(pid)), process(pid));
         self.store.enter(owner.clone(), Timestamp(0)).await.expect("it enters");
         let clock = Clock::start();
         let door = Arc::new(DelegateTool::new(OPTIONS));
@@ -360,6 +360,7 @@ fn options() -> Options {
         independent_completions: false,
         patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
+        lease: Duration::from_secs(10),
     }
 }
 

@@ -50,7 +50,7 @@ impl FakeDelegator {
     pub async fn reporting(report: impl Fn(&str) -> Report + Send + Sync + 'static) -> Self {
         let store = Arc::new(MemoryStore::new());
         let process = Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 };
-        let owner = OwnerRecord { id: Bench::fence().owner, process };
+        let owner = OwnerRecord::new(Bench::fence().owner, process);
         store.enter(owner, Timestamp(0)).await.expect("an empty store takes an owner");
         FakeDelegator {
             store,

@@ -16,6 +16,7 @@ fn named(policy: AtCapacity) -> Box<dyn Capacity> {
         independent_completions: true,
         patience: Patience { idle: second, tool: second, grace: second, inactivity: None },
         stop_grace: second,
+        lease: Duration::from_secs(10),
     })
 }
 

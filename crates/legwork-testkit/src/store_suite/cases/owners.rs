@@ -5,8 +5,10 @@ use crate::store_suite::{Owned, Place};
 use legwork_core::ids::Epoch;
 use legwork_core::ports::{AppendError, StoreError, WriteSteps};
 use legwork_core::pulse::{Phase, Pulse};
+use legwork_core::record::{Lease, OwnerRecord};
 use legwork_core::step::{Action, Actor, Fence, StepChange};
 use legwork_core::time::Timestamp;
+use std::time::Duration;
 
 /// After a take-over nothing of the old owner's gets in, and the new one goes on where it stopped.
 pub async fn inv_30_a_late_owner_is_fenced_everywhere(place: &dyn Place) {
@@ -74,6 +76,42 @@ pub async fn taking_over_moves_named_open_delegations_only(place: &dyn Place) {
     assert_eq!(settled.stored().await.owner.id, first);
     assert_eq!(unnamed.stored().await.owner.id, first);
     assert_eq!(open.stored().await.owner, sample::owner(2));
+}
+
+/// A lease is renewed until its process is declared gone; from then on nothing new of it gets in.
+pub async fn inv_30_a_process_that_was_declared_gone_is_kept_out(place: &dyn Place) {
+    let store = place.open();
+    let owned = Owned::accept(&store, 1, &[&[0]]).await;
+    Owned::open_session(&store, 1).await;
+    let (mine, period) = (sample::owner_id(1), Duration::from_millis(2500));
+    assert_eq!(store.lease(&mine).await, Ok(None));
+    for (beats, at) in [(1, 5), (2, 9)] {
+        assert_eq!(store.renew(&mine, period, Timestamp(at)).await, Ok(()));
+        let lease = Lease { beats, period, renewed_at: Timestamp(at) };
+        assert_eq!(store.lease(&mine).await, Ok(Some(lease)));
+    }
+    assert_eq!(store.declare_gone(&mine, 1, Timestamp(10)).await, Ok(false), "it has renewed it since");
+    assert_eq!(store.owner(&mine).await, Ok(Some(sample::owner(1))));
+    drop(store);
+
+    let store = place.open();
+    for _ in 0..2 {
+        assert_eq!(store.declare_gone(&mine, 2, Timestamp(10)).await, Ok(true));
+    }
+    let gone = Some(OwnerRecord { gone: true, ..sample::owner(1) });
+    assert_eq!(store.owner(&mine).await, Ok(gone.clone()));
+    assert_eq!(store.owners_of_open().await, Ok(gone.clone().into_iter().collect()));
+    let record = store.delegation(&owned.accepted.delegation).await.expect("it reads");
+    assert_eq!(record.map(|record| record.owner), gone);
+    let session = store.session(&sample::session_id(1)).await.expect("it reads").expect("it is stored");
+    assert_eq!(session.holder, gone);
+    let fenced = |answer: Result<(), StoreError>| matches!(answer, Err(StoreError::Fenced(_)));
+    assert!(fenced(store.renew(&mine, period, Timestamp(11)).await));
+    assert!(fenced(store.create_session(sample::session(2), &mine).await));
+    assert!(store.hold_session(&sample::session_id(1), &mine, None).await.is_err());
+    let late = Owned::try_accept(&store, sample::accepted(2, &[&[0]])).await;
+    assert!(late.is_err(), "it accepts nothing more");
+    assert!(fenced(store.renew(&sample::owner_id(7), period, Timestamp(11)).await), "it never entered");
 }
 
 /// Recovery looks at exactly these processes.

@@ -65,7 +65,7 @@ pub(super) fn owner_id(n: u32) -> OwnerId {
 
 pub(super) fn owner(n: u32) -> OwnerRecord {
     let process = Identity { boot_id: "this boot".to_owned(), pid: n, start_ticks: u64::from(n) };
-    OwnerRecord { id: owner_id(n), process }
+    OwnerRecord::new(owner_id(n), process)
 }
 
 /// Only the process with this number lives.
@@ -120,5 +120,6 @@ fn options(weather: &Weather) -> Options {
         independent_completions: true,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },
         stop_grace: Duration::from_millis(1500),
+        lease: Duration::from_secs(10),
     }
 }

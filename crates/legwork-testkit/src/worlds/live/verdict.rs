@@ -132,16 +132,17 @@ async fn steers_ended(weather: &Weather, child: &ChildId) -> Result<(), Broken> 
     let mut shared = weather.shared();
     for steer in steers {
         let id = &steer.request.id;
-        let taken = shared.taken.get(id).copied().unwrap_or_default();
-        // Who died while it stored what it had read has not read it: the next attempt takes it again, or misses it.
-        let most = 1 + shared.figures.deaths;
+        let taken: Vec<u32> =
+            shared.taken.iter().filter(|((taken, _), _)| taken == id).map(|(_, times)| *times).collect();
+        let once = taken.iter().all(|times| *times == 1);
         let fits = match steer.fate {
-            Fate::Seen { .. } => (1..=most).contains(&u64::from(taken)),
-            Fate::Missed => u64::from(taken) <= most,
+            // An attempt that was cut off while it stored what it had read leaves it to the next one.
+            Fate::Seen { .. } => once && !taken.is_empty(),
+            Fate::Missed => once,
             Fate::Open | Fate::CarriedOut => false,
         };
         Broken::unless(fits, Law::SteersEnd, || {
-            format!("{id} for {child} is {:?} and was taken {taken} times", steer.fate)
+            format!("{id} for {child} is {:?} and was taken {taken:?} times, by attempts", steer.fate)
         })?;
         match steer.fate {
             Fate::Seen { .. } => shared.figures.seen += 1,

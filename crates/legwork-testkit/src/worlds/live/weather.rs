@@ -25,8 +25,8 @@ pub(super) struct Weather {
 pub(super) struct Shared {
     pub(super) chance: Chance,
     pub(super) figures: LiveFigures,
-    /// How often each text was taken by a worker.
-    pub(super) taken: BTreeMap<RequestId, u32>,
+    /// How often each text was taken in each attempt of its child.
+    pub(super) taken: BTreeMap<(RequestId, u32), u32>,
     /// One call in so many fails; 0 for never.
     fails_in: usize,
     stormy: bool,

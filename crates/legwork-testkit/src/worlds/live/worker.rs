@@ -59,7 +59,8 @@ async fn next_step(weather: &Weather, assignment: &Assignment) -> u32 {
 /// Stores that the texts were read, however long that takes.
 async fn read(weather: &Weather, assignment: &Assignment, step: u32, steers: Vec<Steer>) {
     for steer in &steers {
-        *weather.shared().taken.entry(steer.request.clone()).or_default() += 1;
+        let taken = (steer.request.clone(), assignment.attempt);
+        *weather.shared().taken.entry(taken).or_default() += 1;
     }
     let requests: Vec<_> = steers.iter().map(|steer| steer.request.clone()).collect();
     let seen = requests.iter().map(|request| (request.clone(), step)).collect();

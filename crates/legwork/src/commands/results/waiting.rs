@@ -10,7 +10,7 @@ use legwork_sqlite::SqliteStore;
 
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
-use crate::owner::Owner;
+use crate::owner::{self, Owner};
 use crate::signals::Signals;
 use crate::wire::Workplace;
 use crate::{lookup, orphans, stderr};
@@ -58,7 +58,16 @@ async fn wait(
         if record.is_settled() {
             return Ok(None);
         }
-        if orphans::is_orphaned(&record) {
+        let is_ours = workplace.as_ref().is_some_and(|place| place.owner.record.id == record.owner.id);
+        let stands_still = async {
+            let is_suspect = !is_ours && !orphans::is_orphaned(&record);
+            Ok::<_, CliError>(is_suspect && owner::has_stood_still(store, &record.owner, quiet).await?)
+        };
+        let stands_still = tokio::select! {
+            asked = signals.next() => return Ok(Some(asked.exit())),
+            stands_still = stands_still => stands_still?,
+        };
+        if stands_still || orphans::is_orphaned(&record) {
             let place = match workplace {
                 Some(place) => place,
                 None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),

@@ -1,0 +1,61 @@
+//! Accepts work that another process is to do: it is durable when the ticket comes back, and nothing of it begins here. Whoever
+//! goes on with the work of processes that are gone finds it as soon as this one has ended.
+
+use crate::book::{NewIds, accepted};
+use crate::wiring::Wiring;
+use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::fact::{Append, Fact};
+use legwork_core::ids::{ChildId, DelegationId, Epoch};
+use legwork_core::ports::{DispatchError, Heading, StoreError};
+
+/// Records a call without running it. Its limits are those of whoever runs it.
+///
+/// # Errors
+/// [`DispatchError`]; nothing exists then.
+pub(crate) async fn accept(
+    wiring: &Wiring,
+    batch: NewBatch,
+    independent: bool,
+) -> Result<Ticket, DispatchError> {
+    let ids = new_ids(wiring, &batch);
+    let at = wiring.clock.now().wall;
+    let accepted = accepted(batch, ids, independent);
+    let ticket = accepted.ticket();
+    let append = Append {
+        delegation: accepted.delegation.clone(),
+        expected_seq: 0,
+        owner: wiring.owner.id.clone(),
+        epoch: Epoch(1),
+        at,
+        facts: vec![Fact::Accepted(Box::new(accepted))],
+    };
+    let failed = |error: StoreError| DispatchError::Store(error.to_string());
+    let answers = wiring.store.append(vec![append]).await.map_err(failed)?;
+    let refused = answers.into_iter().find_map(Result::err);
+    refused.map_or(Ok(ticket), |error| Err(DispatchError::Store(error.to_string())))
+}
+
+/// The ids of a new delegation, with its transcripts created.
+pub(crate) fn new_ids(wiring: &Wiring, batch: &NewBatch) -> NewIds {
+    // 32 of the 64 bits are what an id has room for.
+    let bits = || (wiring.bits)() as u32;
+    let delegation = DelegationId::from_bits(bits());
+    let children: Vec<ChildId> =
+        (0..batch.tasks.len()).map(|index| ChildId::from_bits(index, bits())).collect();
+    let at = wiring.clock.now().wall;
+    let heading = |(task_index, child): (usize, &ChildId)| Heading {
+        delegation: delegation.clone(),
+        child: child.clone(),
+        task_index,
+        goal: batch.tasks[task_index].goal.clone(),
+        context: batch.tasks[task_index].context.clone(),
+        model: batch.tasks[task_index].route_within(&batch.setting).model.clone(),
+        at,
+    };
+    let headings: Vec<Heading> = children.iter().enumerate().map(heading).collect();
+    let transcripts = wiring.transcripts.create(&headings).unwrap_or_else(|error| {
+        tracing::warn!(%delegation, %error, "the delegation goes on without transcripts");
+        Vec::new()
+    });
+    NewIds { delegation, children, transcripts }
+}

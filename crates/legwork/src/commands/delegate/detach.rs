@@ -1,0 +1,150 @@
+//! `legwork delegate --detach`: the tasks are accepted for good and left to a worker in the background, which ends with them. The
+//! handle is printed; the results wait for `legwork results`, or for the conversation that `--session` names.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use legwork_agent::process::start_outliving;
+use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
+use legwork_core::ids::{DelegationId, SessionId};
+use legwork_core::ports::SessionKind;
+use serde_json::{Value, json};
+
+use crate::failure::{CliError, Exit, Kind};
+use crate::invocation::Invocation;
+use crate::settings::Settings;
+use crate::wire::Workplace;
+use crate::{lookup, session_choice, stderr, stdout, wording};
+
+/// Characters of a goal that are shown.
+const GOAL_WIDTH: usize = 300;
+
+/// Accepts the tasks, starts the worker, and prints the handle. Without a worker the work is kept all the same.
+///
+/// # Errors
+/// When the conversation is not there, or the store takes nothing; nothing was started then.
+pub(super) async fn leave(
+    invocation: &Invocation,
+    (workplace, settings): (&Workplace, &Settings),
+    tasks: Vec<Task>,
+    session: Option<&str>,
+) -> Result<Exit, CliError> {
+    let (session, reach) = match session {
+        Some(typed) => (conversation(invocation, workplace, typed).await?, Reach::Push),
+        None => (workplace.new_session(SessionKind::Shell).await?, Reach::Joined),
+    };
+    let batch = NewBatch {
+        lineage: Lineage { session, parent: None, depth: 0 },
+        call_key: None,
+        reach,
+        tasks: tasks.clone(),
+        setting: workplace.setting.clone(),
+    };
+    let independent = settings.delegation.independent_completions;
+    let ticket = workplace.handle.accept_for_another(batch, independent).await?;
+    let started = start(invocation, &ticket.delegation);
+    let note = note(&ticket.delegation, reach);
+    if invocation.common.json {
+        stdout::print_json(&handle(&ticket, &tasks, &note))?;
+    } else {
+        let count = tasks.len();
+        let noun = if count == 1 { "task" } else { "tasks" };
+        stdout::print(&format!("{}: {count} {noun} in the background", ticket.delegation))?;
+        if !invocation.common.quiet {
+            stderr::tell(&format!("note: {note}"));
+        }
+    }
+    match started {
+        Ok(()) => Ok(Exit::Success),
+        Err(error) => {
+            let id = &ticket.delegation;
+            stderr::tell(&format!(
+                "error: nobody works on it yet: {error}; `legwork worker --only {id}` does"
+            ));
+            Ok(Exit::Incomplete)
+        }
+    }
+}
+
+async fn conversation(
+    invocation: &Invocation,
+    workplace: &Workplace,
+    typed: &str,
+) -> Result<SessionId, CliError> {
+    let record = lookup::session(invocation, &workplace.store, typed).await?;
+    if session_choice::is_conversation(&record) {
+        return Ok(record.session.id);
+    }
+    let message = format!("the session {} was made by `delegate`: nobody talks in it", record.session.id);
+    Err(CliError::new(Kind::Input, message).with_hint("leave --session out; nothing was started"))
+}
+
+fn note(id: &DelegationId, reach: Reach) -> String {
+    match reach {
+        Reach::Push | Reach::History => {
+            "the results come to the conversation, when it is open and idle".to_owned()
+        }
+        Reach::Joined => {
+            format!("`legwork results {id} --wait` waits for the results, `legwork ps` shows the work")
+        }
+    }
+}
+
+/// The handle (OUT-3…6).
+fn handle(ticket: &Ticket, tasks: &[Task], note: &str) -> Value {
+    let goals: Vec<String> = tasks.iter().map(|task| wording::one_line(&task.goal, GOAL_WIDTH)).collect();
+    let mut handle = json!({
+        "status": "dispatched",
+        "mode": "background",
+        "count": tasks.len(),
+        "delegation_id": ticket.delegation,
+        "goals": goals,
+        "note": note,
+        "subagent_ids": ticket.children,
+        "control_hint": "`legwork steer`, `stop`, `show` and `tail` take each of these ids",
+    });
+    if ticket.units.len() > 1 {
+        let unit = |unit: &legwork_core::batch::Unit| json!({"delegation_id": unit.id, "group": unit.group, "task_indexes": unit.task_indexes});
+        handle["units"] = ticket.units.iter().map(unit).collect();
+    }
+    let transcripts: Vec<&String> = ticket.transcripts.iter().filter(|path| !path.is_empty()).collect();
+    if !transcripts.is_empty() {
+        handle["live_transcripts"] = json!(transcripts);
+        handle["live_transcripts_hint"] = json!("one file a task, in the order of the tasks; they only grow");
+    }
+    handle
+}
+
+/// Starts the worker with the environment and the common options of this process.
+fn start(invocation: &Invocation, id: &DelegationId) -> std::io::Result<()> {
+    let arguments = arguments(invocation, id).map_err(|error| std::io::Error::other(error.to_string()))?;
+    let log = log(invocation, id)?;
+    let program = std::env::current_exe()?;
+    start_outliving(&program, &arguments, invocation.paths.working_folder(), log).map(drop)
+}
+
+fn arguments(invocation: &Invocation, id: &DelegationId) -> Result<Vec<OsString>, CliError> {
+    let common = &invocation.common;
+    let mut arguments: Vec<OsString> =
+        ["worker", "--apart", "--only", id.as_str()].map(OsString::from).to_vec();
+    let mut pass = |name: &str, value: Option<OsString>| {
+        if let Some(value) = value {
+            arguments.extend([OsString::from(name), value]);
+        }
+    };
+    pass("--model", common.model.clone().map(OsString::from));
+    pass("--base-url", common.base_url.clone().map(OsString::from));
+    pass("--api-mode", common.api_mode.clone().map(OsString::from));
+    pass("--state-dir", Some(invocation.paths.state()?.root().as_os_str().to_owned()));
+    let config = common.config.as_ref().and_then(|_| invocation.paths.user_config().path());
+    pass("--config", config.map(|path| path.as_os_str().to_owned()));
+    Ok(arguments)
+}
+
+fn log(invocation: &Invocation, id: &DelegationId) -> std::io::Result<File> {
+    let folder = invocation.paths.state().map_err(|error| std::io::Error::other(error.to_string()))?.log();
+    let path: PathBuf = folder.join(format!("worker-{id}.log"));
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}

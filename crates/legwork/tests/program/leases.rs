@@ -1,0 +1,93 @@
+//! A process that stands still (SIGSTOP) and comes back: another one has taken its session and its work over meanwhile, and
+//! nothing of the late one is stored (K34).
+
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
+use nix::sys::signal::Signal;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::harness::{Ended, Home, Order, until};
+
+fn hasty(order: Order<'_>) -> Order<'_> {
+    order.set("lease_seconds", 1)
+}
+
+fn assert_once(home: &Home, late: &Ended) {
+    assert!(late.stderr.contains("another one has taken its work over"), "{late}");
+    let list = home.list();
+    assert_eq!(list.len(), 1, "nothing was delegated twice: {list:?}");
+    let id = list[0]["delegation_id"].as_str().expect("an id");
+    let shown = home.legwork(&["show", id, "--json"]).run().json();
+    let ledger = shown["ledger"].as_array().expect("a ledger").clone();
+    let delivered = ledger.iter().filter(|line| line["state"] == "delivered").count();
+    assert_eq!(delivered, 1, "{ledger:?}");
+    let ended = home.legwork(&["results", id, "--json"]).run();
+    assert_eq!(ended.statuses(), ["completed"], "{ended}");
+    assert_eq!(ended.results()[0]["api_calls"], json!(3), "both attempts, and no reply twice: {ended}");
+    assert_eq!(home.read("marks.txt"), "once\n", "the command ran once");
+    home.assert_nothing_runs();
+}
+
+/// Waits until the lease of the only process is more than its period old.
+fn until_stale(home: &Home) {
+    until("the lease to look stale", || {
+        let database = Connection::open(home.database()).expect("it opens");
+        let sql = "SELECT max(renewed_at) < (unixepoch('subsec') - 1.1) * 1000 FROM owners";
+        let stale: bool = database.query_row(sql, (), |row| row.get(0)).expect("it reads");
+        stale.then_some(())
+    });
+}
+
+fn child() -> Script {
+    let mark = call("terminal", json!({"command": "echo once >> marks.txt"}));
+    Script::new().step(mark).step(gate("here").say("the answer"))
+}
+
+/// Proves RECOV-1.
+#[test]
+fn k34_the_session_of_a_process_that_stands_still_goes_on_elsewhere_and_the_late_one_is_kept_out() {
+    let scripts = Scripts::default().agent("the piece", child()).agent(
+        "the prompt",
+        Script::from_fn(|talk: &Conversation| match talk.step() {
+            0 => call("delegate_task", json!({"goal": "this is the piece of work"})),
+            _ if talk.last_text().contains("the answer") => say("the first is done"),
+            _ => say("the second is done"),
+        }),
+    );
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let late = hasty(home.legwork(&["run", "this is the prompt"])).start();
+    server.gate("here").wait_reached();
+    late.signal(Signal::SIGSTOP);
+    until_stale(&home);
+    let heir = hasty(home.legwork(&["run", "and now?", "--last"])).start();
+    server.gate("here").wait_waiting(2);
+    server.gate("here").open();
+    let ended = heir.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "the second is done\n"), "{ended}");
+    assert!(ended.stderr.contains("does not renew its lease"), "{ended}");
+    late.signal(Signal::SIGCONT);
+    let late = late.wait();
+    assert_once(&home, &late);
+    let shown = home.legwork(&["sessions", "--json"]).run().json()["sessions"].clone();
+    let users: Vec<&Value> = shown.as_array().expect("a list").iter().collect();
+    assert_eq!(users.len(), 1, "{shown}");
+}
+
+#[test]
+fn k34_the_tasks_of_a_process_that_stands_still_go_on_elsewhere_and_the_late_one_is_kept_out() {
+    let server = ScriptedServer::start(Scripts::default().agent("the piece", child()));
+    let home = Home::with(&server);
+    let late = hasty(home.legwork(&["delegate", "--goal", "this is the piece of work"])).start();
+    let id = late.delegation();
+    server.gate("here").wait_reached();
+    late.signal(Signal::SIGSTOP);
+    let heir = hasty(home.legwork(&["results", &id, "--wait", "--json"])).start();
+    server.gate("here").wait_waiting(2);
+    server.gate("here").open();
+    let ended = heir.wait();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+    late.signal(Signal::SIGCONT);
+    let late = late.wait();
+    assert_once(&home, &late);
+}

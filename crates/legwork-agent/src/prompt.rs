@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Files that bind whoever works in a folder; the first one that exists counts (BUILD-18).
-const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const CONTEXT_FILES: [&str; 4] = [".legwork.md", "AGENTS.md", "CLAUDE.md", ".cursorrules"];
 
 /// Bytes of a context file that are shown.
 pub const CONTEXT_FILE_BYTES_MAX: usize = 32 * 1024;
@@ -181,4 +181,45 @@ fn read_start(path: &Path) -> std::io::Result<String> {
     }
     let shown = head_of(&text, CONTEXT_FILE_BYTES_MAX);
     Ok(format!("{shown}\n[cut after {} bytes; read the rest from the file itself]", shown.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_18_the_first_of_four_files_counts_and_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(project_context(folder.path()), Ok(None));
+        std::fs::write(folder.path().join("SOUL.md"), "a persona").expect("written");
+        for file in CONTEXT_FILES.iter().rev() {
+            std::fs::write(folder.path().join(file), format!("rules of {file}")).expect("written");
+            let found = project_context(folder.path()).expect("it can be read").expect("there is one");
+            assert_eq!((found.file, found.text), (*file, format!("rules of {file}")));
+        }
+        let context = project_context(folder.path()).expect("it can be read");
+        let text = for_children(folder.path(), context.as_ref(), None);
+        assert!(text.contains("These rules bind you.") && !text.contains("persona"), "{text}");
+    }
+
+    #[test]
+    fn build_19_a_child_is_told_what_to_end_with() {
+        let text = for_children(Path::new("/the/folder"), None, None);
+        for words in
+            ["what you did", "found", "which files you touched", "went wrong", "compact", "/the/folder"]
+        {
+            assert!(text.contains(words), "{words:?} is missing in {text}");
+        }
+        assert!(text.contains("do not assume any other folder, such as /workspace"), "{text}");
+        assert!(!text.contains("## Delegating"), "{text}");
+    }
+
+    #[test]
+    fn build_20_who_may_delegate_is_told_its_depth_and_what_its_children_are() {
+        let text = |depth, depth_max| for_children(Path::new("/"), None, Some(Standing { depth, depth_max }));
+        assert!(
+            text(1, 3).contains("depth 1 of at most 3") && text(1, 3).contains("they may delegate in turn")
+        );
+        assert!(text(2, 3).contains("they must do their work themselves and cannot delegate"));
+    }
 }

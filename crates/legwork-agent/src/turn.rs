@@ -67,6 +67,9 @@ pub struct TurnLimits {
     pub silence_max: Duration,
     /// The window of a model that does not tell its own, in tokens.
     pub window_default: u64,
+    /// The size of a history, in tokens, from which on earlier messages are summarised although the window has room for more
+    /// (`delegation.compression_threshold_tokens`, for children).
+    pub summarise_from: Option<u64>,
 }
 
 impl Default for TurnLimits {
@@ -80,6 +83,7 @@ impl Default for TurnLimits {
             retry: RetryPolicy::default(),
             silence_max: Duration::from_secs(600),
             window_default: 128_000,
+            summarise_from: None,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use legwork_agent::process::{NoShell, Shells, SystemProcesses};
 use legwork_agent::session::SessionSetup;
-use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in};
+use legwork_agent::tools::{
+    Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in, rights_of_children, toolset,
+};
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, ModelSource, Pictures, WorkerParts};
@@ -37,8 +39,10 @@ pub struct Workplace {
     pub owner: Owner,
     /// The engine's handle.
     pub handle: Handle,
-    /// What children run with.
+    /// What agents of this process run with.
     pub setting: Setting,
+    /// What children of somebody who is no agent may do.
+    pub rights_of_children: Rights,
     /// The models of this process.
     pub models: Arc<Models>,
     /// How commands are run, where their process groups are noted, and those in the background.
@@ -90,6 +94,7 @@ impl Workplace {
         tools.delegate.connect(Arc::new(engine.handle()));
         Ok(Workplace {
             handle: engine.handle(),
+            rights_of_children: first_children(&settings.delegation, &tools.toolbox),
             setting: setting(invocation, settings, (&models, &tools)),
             models,
             commands,
@@ -246,6 +251,7 @@ impl Tools {
                 summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
                 allowance: Allowance { steps_max: steps_max(settings) },
                 on_crash: settings.on_crash.into(),
+                ceiling: ceiling(settings),
                 children_route: (models.children != models.main).then(|| models.children.clone()),
             })
             .with_routes(models.clone()),
@@ -268,7 +274,7 @@ fn parts(
         models,
         toolbox: tools.toolbox.clone(),
         commands: tools.commands.clone(),
-        limits: limits(&settings.delegation),
+        limits: limits_of_children(&settings.delegation),
         depth_max: depth_max(&settings.delegation),
         pictures: match settings.model.images {
             settings::Images::Auto => Pictures::ByModel,
@@ -285,11 +291,31 @@ pub fn limits(settings: &DelegationSettings) -> TurnLimits {
     TurnLimits { spawns_per_reply_max: settings.max_concurrent_children, ..TurnLimits::default() }
 }
 
+/// The limits of children: theirs is the size from which on histories are summarised early.
+fn limits_of_children(settings: &DelegationSettings) -> TurnLimits {
+    let summarise_from = settings.compression_threshold_tokens.map(|tokens| tokens as u64);
+    TurnLimits { summarise_from, ..limits(settings) }
+}
+
+/// The most that children may be given, where the operator says so.
+fn ceiling(settings: &DelegationSettings) -> Option<Rights> {
+    settings.default_toolsets.as_ref().map(|names| toolset(names.iter().map(String::as_str)))
+}
+
+/// What the children of somebody who is no agent may do.
+fn first_children(settings: &DelegationSettings, toolbox: &Toolbox) -> Rights {
+    rights_of_children(&all_rights(toolbox), ceiling(settings).as_ref(), depth_max(settings) > 1)
+}
+
+fn all_rights(toolbox: &Toolbox) -> Rights {
+    Rights { tools: toolbox.names().map(str::to_owned).collect() }
+}
+
 fn setting(invocation: &Invocation, settings: &Settings, (models, tools): (&Models, &Tools)) -> Setting {
     Setting {
         folder: invocation.paths.folder_text(),
         route: models.children.clone(),
-        rights: Rights { tools: tools.toolbox.names().map(str::to_owned).collect() },
+        rights: all_rights(&tools.toolbox),
         allowance: Allowance { steps_max: steps_max(&settings.delegation) },
         isolation: isolation(&settings.delegation),
     }

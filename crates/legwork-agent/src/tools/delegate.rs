@@ -13,11 +13,13 @@ pub(super) mod routes;
 mod schema;
 pub(super) mod tasks;
 
-use super::{Effect, Invocation, Site, Tool, ToolOutput};
+use super::{Effect, Invocation, Site, Tool, ToolOutput, rights_of_children};
 use crate::models::ToolSpec;
 use action::Action;
 use budget::Budget;
-use legwork_core::batch::{AtCapacity, Fallback, NewBatch, OnCrash, Reach, Route, Setting, Task, Ticket};
+use legwork_core::batch::{
+    AtCapacity, Fallback, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
+};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::ToolResult;
@@ -79,6 +81,8 @@ pub struct DelegateOptions {
     pub allowance: Allowance,
     /// What becomes of a child whose task does not say it when its process dies (`delegation.on_crash`).
     pub on_crash: OnCrash,
+    /// The most that children may be given (`delegation.default_toolsets`); `None` for no ceiling but the caller's own rights.
+    pub ceiling: Option<Rights>,
     /// The route of all children where it is not that of the conversation (`delegation.model` and its like); `None` for
     /// the caller's own.
     pub children_route: Option<Route>,
@@ -277,9 +281,8 @@ impl DelegateTool {
         {
             setting.route = route.clone();
         }
-        if site.lineage.depth.saturating_add(1) >= self.options.depth_max {
-            setting.rights.tools.remove(DELEGATE_TASK);
-        }
+        let may_delegate = site.lineage.depth.saturating_add(1) < self.options.depth_max;
+        setting.rights = rights_of_children(&setting.rights, self.options.ceiling.as_ref(), may_delegate);
         setting
     }
 }

@@ -53,7 +53,7 @@ impl Turn<'_> {
         if self.tokens() <= window.usable() {
             return self.ask_next(said);
         }
-        let way = if place.is_some() { Way::NoProgress(window.0) } else { Way::NoRoom(window.0) };
+        let way = if place.is_some() { Way::NoProgress(window.tokens) } else { Way::NoRoom(window.tokens) };
         // What was said is not read by anybody any more; it is not stored, and counts as missed.
         if said.is_some() {
             self.context.truncate(self.context.messages().len() - 1);
@@ -226,7 +226,9 @@ impl Turn<'_> {
             return Window::BOUNDLESS;
         }
         let told = self.agent.model.facts().window.unwrap_or(self.agent.limits.window_default);
-        self.context.window_max.map_or(Window(told), |max| Window(told.min(max.0)))
+        let cap = self.agent.limits.summarise_from;
+        let tokens = self.context.window_max.map_or(told, |max| told.min(max.tokens));
+        Window { tokens, cap }
     }
 }
 

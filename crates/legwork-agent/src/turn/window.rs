@@ -31,20 +31,30 @@ pub(super) enum Press {
 
 /// A window of so many tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window(pub(super) u64);
+pub(super) struct Window {
+    pub(super) tokens: u64,
+    /// The size from which on earlier messages are summarised although there is room for more.
+    pub(super) cap: Option<u64>,
+}
 
 impl Window {
     /// For a model that takes any request. Small enough for percentages to be taken of it.
-    pub(super) const BOUNDLESS: Window = Window(u64::MAX / 1000);
+    pub(super) const BOUNDLESS: Window = Window { tokens: u64::MAX / 1000, cap: None };
 
     /// The most that a request may have.
     pub(super) fn usable(self) -> u64 {
-        self.0.saturating_sub((self.0 / REPLY_PART).min(REPLY_TOKENS_MAX))
+        self.tokens.saturating_sub((self.tokens / REPLY_PART).min(REPLY_TOKENS_MAX))
     }
 
     /// A request with more than this makes earlier messages be summarised.
     pub(super) fn full(self) -> u64 {
-        self.usable() * FULL_PERCENT / 100
+        let full = self.usable() * FULL_PERCENT / 100;
+        self.cap.map_or(full, |cap| full.min(cap))
+    }
+
+    /// What shares are taken of: with a cap, the window that would be full at it.
+    fn shared(self) -> u64 {
+        self.cap.map_or(self.tokens, |cap| self.tokens.min(cap.saturating_mul(100) / FULL_PERCENT))
     }
 
     /// What the last messages may keep, and what one message is shown with at most unless it is shown whole.
@@ -53,16 +63,34 @@ impl Window {
             Press::Whole | Press::Shared => KEPT_PERCENT,
             Press::Hard => KEPT_PERCENT_HARD,
         };
-        self.0 * percent / 100
+        self.shared() * percent / 100
     }
 
     /// What the text of a summary may have.
     pub(super) fn summary(self) -> u64 {
-        (self.0 * SUMMARY_PERCENT / 100).min(SUMMARY_TOKENS_MAX)
+        (self.shared() * SUMMARY_PERCENT / 100).min(SUMMARY_TOKENS_MAX)
     }
 
     /// The window as it must be after a request of so many tokens did not fit.
     pub(super) fn overflowed(self, tokens: u64) -> Window {
-        Window(self.0.min(tokens) * OVERFLOW_PERCENT / 100)
+        Window { tokens: self.tokens.min(tokens) * OVERFLOW_PERCENT / 100, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_07_cfg_12_a_cap_makes_a_window_full_earlier_and_never_later() {
+        let of = |tokens, cap| Window { tokens, cap };
+        assert_eq!(of(128_000, Some(16_000)).full(), 16_000);
+        assert_eq!(of(128_000, Some(16_000)).usable(), of(128_000, None).usable());
+        assert_eq!(of(8_000, Some(16_000)), Window { cap: Some(16_000), ..of(8_000, None) });
+        assert_eq!(of(8_000, Some(16_000)).full(), of(8_000, None).full());
+        for press in [Press::Whole, Press::Hard] {
+            let kept = of(1_000_000, Some(16_000)).kept(press);
+            assert!(kept < 16_000 / 2, "what is kept leaves room below the cap: {kept}");
+        }
     }
 }

@@ -279,6 +279,7 @@ async fn ctrl_01_a_list_shows_what_runs_and_says_when_looking_again_is_in_vain()
     assert_eq!(ask(&door, look).await.get("note"), None);
 }
 
+/// Proves SEC-8.
 #[tokio::test]
 async fn ctrl_04_unknown_ended_and_foreign_children_are_not_there_in_the_same_words() {
     let door = Door::new(PUSH).await;
@@ -320,6 +321,7 @@ async fn ctrl_05_and_06_what_the_session_owns_is_steered_and_stopped() {
     assert_eq!(door.delegator.stops(), scopes);
 }
 
+/// Proves SEC-12.
 #[tokio::test]
 async fn ctrl_09_a_subagent_owns_only_what_stands_below_itself() {
     let door = Door::new(PUSH).await;

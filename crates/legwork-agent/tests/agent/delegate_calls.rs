@@ -5,7 +5,7 @@ use crate::fakes::{Bench, FakeDelegator, FakeModel, allowance, json_of, rights};
 use legwork_agent::tools::{
     DelegateOptions, DelegateTool, Invocation, Site, TaskAuthor, TaskRules, Tool, ToolOutput, parse_tasks,
 };
-use legwork_core::batch::{AtCapacity, NewBatch, Reach, Task};
+use legwork_core::batch::{AtCapacity, NewBatch, Reach, Setting, Task};
 use legwork_core::ids::{CallKey, ChildId};
 use legwork_core::ports::Refusal;
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ pub const OPTIONS: DelegateOptions = DelegateOptions {
     summary_bytes_max: 24_000,
     allowance: legwork_core::budget::Allowance { steps_max: 250 },
     on_crash: legwork_core::batch::OnCrash::Resume,
+    ceiling: None,
     children_route: None,
 };
 
@@ -263,6 +264,40 @@ async fn inv_18_children_get_no_more_than_the_caller_has_and_delegate_only_above
         let expected: &[&str] = if may_delegate { &["look", "delegate_task"] } else { &["look"] };
         assert_eq!(given, rights(expected), "depth {depth} of {depth_max}");
     }
+}
+
+/// Proves BUILD-9.
+#[tokio::test]
+async fn build_05_a_child_has_the_callers_folder_route_and_tools() {
+    let door = Door::new(DelegateOptions { depth_max: 3, ..OPTIONS }).await;
+    let mut site = door.bench.site();
+    site.setting.folder = "/where/the/caller/is".to_owned();
+    site.setting.route.model = "callers/model".to_owned();
+    let callers = site.setting.clone();
+    door.call_from(site, json!({"goal": "a", "toolsets": null})).await;
+    assert!(door.delegator.batches().is_empty(), "a model cannot choose tools");
+    let mut site = door.bench.site();
+    site.setting = callers.clone();
+    door.call_from(site, json!({"goal": "a"})).await;
+    assert_eq!(door.batch().setting, Setting { allowance: OPTIONS.allowance, ..callers });
+}
+
+#[tokio::test]
+async fn sec_04_transport_and_keys_from_a_model_have_no_effect() {
+    let door = Door::new(OPTIONS).await;
+    for key in
+        ["api_key", "base_url", "provider", "model", "api_mode", "command", "args", "request_overrides"]
+    {
+        let output = door.call(json!({"tasks": [{"goal": "read the first file", key: "x"}]})).await;
+        assert!(
+            output.is_error && output.content.contains(&format!("unknown key `{key}`")),
+            "{}",
+            output.content
+        );
+    }
+    assert!(door.delegator.batches().is_empty());
+    door.call(json!({"goal": "a", "acp_command": "claude", "acp_args": ["-p"]})).await;
+    assert_eq!(door.batch().setting.route, door.bench.site().setting.route);
 }
 
 /// Proves TOOL-14.

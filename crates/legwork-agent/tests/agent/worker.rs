@@ -101,6 +101,7 @@ fn system_text(request: &ModelRequest) -> String {
     request.messages[0].plain_text()
 }
 
+/// Proves BUILD-4, BUILD-16: an empty conversation but for the system text and the goal, in the one folder it is told of.
 #[tokio::test]
 async fn build_16_the_system_text_has_its_parts_in_order_and_the_goal_comes_as_first_message() {
     let mut shop = Shop::new(FakeModel::new([Say::Text("done")]));

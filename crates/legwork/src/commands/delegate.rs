@@ -6,7 +6,7 @@ mod detach;
 
 use std::time::Duration;
 
-use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
+use legwork_core::batch::{Lineage, NewBatch, Reach, Setting, Task, Ticket};
 use legwork_core::delivery::ParkReason;
 use legwork_core::ids::DelegationId;
 use legwork_core::outcome::{Force, StopReason};
@@ -115,7 +115,7 @@ async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, Cli
         call_key: None,
         reach: Reach::Joined,
         tasks,
-        setting: workplace.setting.clone(),
+        setting: Setting { rights: workplace.rights_of_children.clone(), ..workplace.setting.clone() },
     };
     Ok(workplace.handle.dispatch(batch).await?)
 }

@@ -5,9 +5,7 @@ use super::problem::Complaint;
 
 /// Keys of which every value but the default is refused.
 const NOT_BUILT: &[&str] = &[
-    "delegation.compression_threshold_tokens",
     "delegation.inherit_mcp_toolsets",
-    "delegation.default_toolsets",
     "delegation.subagent_auto_approve",
     "delegation.command",
     "delegation.args",

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use legwork_agent::tools::toolset_names;
 use serde_json::Value;
 
 use super::blocks::{self, ModelBlock, NamedRoute, Overrides};
 use super::model::Endpoint;
+use super::nearest::nearest;
 use super::origin::Shown;
 use super::problem::Complaint;
 use super::raw::Raw;
@@ -106,6 +108,8 @@ pub enum Field {
     Choice { put: fn(&mut Settings, Option<usize>), default: Option<usize>, words: &'static [&'static str] },
     /// A list of texts; unset is not the same as empty.
     List { slot: Slot<Option<Vec<String>>> },
+    /// Names of sets of tools, or of tools; unset is not the same as empty.
+    Toolsets { slot: Slot<Option<Vec<String>>> },
     /// Fields of every model request.
     Overrides { slot: Slot<Overrides> },
     /// A fallback chain; unset is not the same as empty.
@@ -148,7 +152,7 @@ impl Field {
                 put(settings, default);
                 default.map_or(Shown::Unset, |index| Shown::Text(words[index].to_owned()))
             }
-            Field::List { slot } => put(slot(settings), None, Shown::Unset),
+            Field::List { slot } | Field::Toolsets { slot } => put(slot(settings), None, Shown::Unset),
             Field::Overrides { slot } => put(slot(settings), Overrides::new(), no_table()),
             Field::Links { slot } => put(slot(settings), None, Shown::Unset),
             Field::Routes { slot } => put(slot(settings), BTreeMap::new(), no_table()),
@@ -202,6 +206,7 @@ impl Field {
             | Field::Secret { .. }
             | Field::Choice { .. }
             | Field::List { .. }
+            | Field::Toolsets { .. }
             | Field::Overrides { .. }
             | Field::Links { .. }
             | Field::Routes { .. }
@@ -233,6 +238,11 @@ impl Field {
             }
             Field::List { slot } => {
                 let items = raw.list()?;
+                Ok(put(slot(settings), Some(items.clone()), Shown::List(items)))
+            }
+            Field::Toolsets { slot } => {
+                let items = raw.list()?;
+                items.iter().try_for_each(|item| known_toolset(item))?;
                 Ok(put(slot(settings), Some(items.clone()), Shown::List(items)))
             }
             Field::Overrides { slot } => {
@@ -320,6 +330,17 @@ pub(super) fn address(raw: &Raw) -> Result<&str, Complaint> {
             found: error.to_string(),
         }),
     }
+}
+
+fn known_toolset(name: &str) -> Result<(), Complaint> {
+    let known = toolset_names();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let meant = nearest(name, known.iter().copied());
+    let expected =
+        meant.map_or_else(|| format!("names among {}", known.join(", ")), |name| format!("`{name}`"));
+    Err(Complaint::WrongType { expected, found: format!("{:?}", super::raw::cut(name)) })
 }
 
 fn table(raw: &Raw) -> Result<Shown, Complaint> {

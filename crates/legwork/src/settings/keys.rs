@@ -274,7 +274,7 @@ pub static KEYS: &[Key] = &[
             default: 0,
             bounds: or_zero(16_000, "off"),
         },
-        "The size at which a child's history is compressed.",
+        "The size of a child's history, in tokens, at which earlier messages are summarised although its model has room for more.",
     ),
     key(
         "delegation.inherit_mcp_toolsets",
@@ -284,8 +284,8 @@ pub static KEYS: &[Key] = &[
     .project(Right::Only(false)),
     key(
         "delegation.default_toolsets",
-        Field::List { slot: |s| &mut s.delegation.default_toolsets },
-        "The most that children may be given; an empty list: no tools.",
+        Field::Toolsets { slot: |s| &mut s.delegation.default_toolsets },
+        "The most that children may be given: `file`, `terminal`, `web`, `delegation`, `coding` (the first two), `all`, or names of tools; an empty list: no tools.",
     ),
     key(
         "delegation.subagent_auto_approve",

@@ -1,5 +1,6 @@
 //! The JSON Schema of the configuration file, made from the key table.
 
+use legwork_agent::tools::toolset_names;
 use serde_json::{Map, Value, json};
 
 use super::blocks;
@@ -63,6 +64,7 @@ fn field_schema(field: &Field) -> Map<String, Value> {
         }
         Field::Choice { default, words, .. } => choice(default, words),
         Field::List { .. } => json!({"type": "array", "items": {"type": "string"}}),
+        Field::Toolsets { .. } => json!({"type": "array", "items": {"enum": toolset_names()}}),
         Field::Overrides { .. } => blocks::overrides_schema(),
         Field::Links { .. } => blocks::links_schema(),
         Field::Routes { .. } => blocks::routes_schema(),

@@ -2,6 +2,7 @@
 //! rely on, with every fault and every kill that the scripts can bring about.
 
 mod background;
+mod ceilings;
 mod chat;
 mod chat_delivery;
 mod chat_screens;

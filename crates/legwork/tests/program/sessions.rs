@@ -163,6 +163,7 @@ fn what_a_session_delegated_is_shown_with_it() {
     assert_eq!(listed.len(), 1, "a subagent's conversation is in no list: {listed:?}");
 }
 
+/// Proves SEC-8.
 #[test]
 fn route_07_a_copy_has_the_history_and_owns_nothing() {
     let server = ScriptedServer::start(scripts());

@@ -1,0 +1,89 @@
+//! What children may be given at most: tools and the size of their history.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use legwork_testkit::server::{Entry, Script, ScriptedServer, Scripts, Usage, call, say};
+use serde_json::json;
+
+use crate::harness::Home;
+
+/// The names of the tools that a request offers, sorted.
+fn offered(entry: &Entry) -> Vec<String> {
+    let tools = entry.body["tools"].as_array().cloned().unwrap_or_default();
+    let mut names: Vec<String> =
+        tools.iter().filter_map(|tool| Some(tool["function"]["name"].as_str()?.to_owned())).collect();
+    names.sort();
+    names
+}
+
+const FILES: [&str; 5] = ["list_files", "patch", "read_file", "search_files", "write_file"];
+
+/// Proves SEC-2, SEC-3, CFG-14.
+#[test]
+fn build_10_build_13_a_ceiling_holds_for_children_at_the_offer_and_at_the_call() {
+    let delegates = Script::new()
+        .step(call("delegate_task", json!({"goal": "a piece of work to be done"})))
+        .step(say("all is done"));
+    let tries = Script::new()
+        .step(call("terminal", json!({"command": "echo reached > reached.txt"})))
+        .step(call("delegate_task", json!({"goal": "more of it"})))
+        .step(say("done"));
+    let server = ScriptedServer::start(
+        Scripts::default().agent("the prompt", delegates).agent("piece of work", tries),
+    );
+    let home = Home::with(&server);
+    let order = home.legwork(&["run", "this is the prompt"]).set("max_spawn_depth", 3);
+    let ended = order.env("LEGWORK_DELEGATION_DEFAULT_TOOLSETS", "file").run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let log = server.log();
+    let own = offered(log.of("the prompt")[0]);
+    assert!(own.contains(&"terminal".to_owned()) && own.contains(&"delegate_task".to_owned()), "{own:?}");
+    let child = log.of("piece of work");
+    assert_eq!(offered(child[0]), FILES, "no child has more than the ceiling, nor may it delegate");
+    let said = child[2].body["messages"].to_string();
+    assert_eq!(said.matches("not allowed").count(), 2, "{said}");
+    assert!(!home.project().join("reached.txt").exists());
+}
+
+#[test]
+fn build_10_cfg_14_an_empty_ceiling_leaves_no_tools_and_none_leaves_the_callers() {
+    let request = |toolsets: Option<&str>| {
+        let server = ScriptedServer::start(Scripts::default());
+        let home = Home::with(&server);
+        let file = toolsets.map(|list| format!("[delegation]\ndefault_toolsets = {list}\n"));
+        home.write("config.toml", file.unwrap_or_default());
+        let ended = home.legwork(&["--config", "config.toml", "delegate", "--goal", "any"]).run();
+        assert_eq!(ended.code, 0, "{ended}");
+        offered(&server.log().entries()[0])
+    };
+    assert_eq!(request(Some("[]")), [""; 0]);
+    assert_eq!(request(Some("['web', 'read_file']")), ["read_file", "web_fetch"]);
+    let all = request(None);
+    assert!(all.contains(&"terminal".to_owned()) && !all.contains(&"delegate_task".to_owned()), "{all:?}");
+}
+
+#[test]
+fn build_07_cfg_12_a_child_summarises_from_the_configured_size_on() {
+    let summaries = |threshold: u64| {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let script = Script::from_fn(move |talk| {
+            if talk.tools.is_empty() {
+                return say("what was said so far");
+            }
+            match calls.fetch_add(1, Ordering::Relaxed) {
+                0..4 => call("terminal", json!({"command": "echo one more"})).usage(Usage::new(18_000, 20)),
+                _ => say("done"),
+            }
+        });
+        let server = ScriptedServer::start(Scripts::default().otherwise(script));
+        let home = Home::with(&server);
+        let order = home.legwork(&["delegate", "--goal", "any"]);
+        let ended = order.set("compression_threshold_tokens", threshold).run();
+        assert_eq!(ended.code, 0, "{ended}");
+        let log = server.log();
+        log.entries().iter().filter(|entry| offered(entry).is_empty()).count()
+    };
+    assert_eq!(summaries(0), 0);
+    assert!(summaries(16_000) > 0);
+}

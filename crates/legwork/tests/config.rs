@@ -212,7 +212,7 @@ fn values_out_of_bounds_say_the_bounds() {
         ("max_spawn_depth = -1", "must be at least 1, found -1"),
         ("child_timeout_seconds = 29", "must be between 30 and 31622400, or 0 (off), found 29"),
         ("compression_threshold_tokens = 15999", "must be at least 16000, or 0 (off), found 15999"),
-        ("lease_seconds = 1", "must be between 3 and 3600, found 1"),
+        ("lease_seconds = 0", "must be between 1 and 3600, found 0"),
     ];
     for (line, words) in cases {
         Machine::new().with_user(format!("[delegation]\n{line}\n")).refuses("configuration", &[":2:", words]);

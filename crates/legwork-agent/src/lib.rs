@@ -4,6 +4,7 @@
 
 pub mod contract;
 mod excerpt;
+pub mod hooks;
 pub mod journal;
 pub mod models;
 pub mod process;

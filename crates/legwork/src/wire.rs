@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use legwork_agent::hooks::{HOOK_LIMIT, HookRunner, Hooks};
 use legwork_agent::process::{NoShell, Shells, SystemProcesses};
 use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{
@@ -14,11 +15,12 @@ use legwork_agent::worker::{LocalWorker, ModelSource, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, OnCrash, Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{Epoch, SessionId};
-use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Store};
+use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, SessionKind, Store};
 use legwork_core::step::Fence;
 use legwork_engine::recovery;
 use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
 use legwork_sqlite::SqliteStore;
+use tokio::task::JoinSet;
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
@@ -30,6 +32,9 @@ use crate::{retention, state};
 
 /// What a stop may take on top of its grace until everything it reached is stored.
 const STOP_SLACK: Duration = Duration::from_millis(400);
+
+/// How long hooks may still run when the work has ended.
+const HOOKS_SLACK: Duration = Duration::from_secs(3);
 
 /// Everything a working verb needs.
 pub struct Workplace {
@@ -54,6 +59,8 @@ pub struct Workplace {
     stop_grace: Duration,
     /// Taken when the workplace is closed.
     engine: Option<Engine>,
+    /// Fires the user's hooks; ends after the engine.
+    hooks: JoinSet<()>,
 }
 
 impl Workplace {
@@ -92,7 +99,12 @@ impl Workplace {
         };
         let engine = Engine::start(options(&settings.delegation), wiring).await?;
         tools.delegate.connect(Arc::new(engine.handle()));
+        let mut hooks = JoinSet::new();
+        if let Some(runner) = hook_runner(invocation, settings, (&store, &owner, &commands)) {
+            hooks.spawn(runner.run(engine.handle().watch()));
+        }
         Ok(Workplace {
+            hooks,
             handle: engine.handle(),
             rights_of_children: first_children(&settings.delegation, &tools.toolbox),
             setting: setting(invocation, settings, (&models, &tools)),
@@ -181,12 +193,22 @@ impl Workplace {
     /// transcripts are whole afterwards. A second call does nothing.
     pub async fn close(&mut self) {
         let Some(engine) = self.engine.take() else { return };
+        let (commands, hooks) = (&self.commands, &mut self.hooks);
+        let (stop_max, hooks_max) = (self.stop_grace + STOP_SLACK, HOOKS_SLACK);
         let ending = async {
             engine.close().await;
-            self.commands.close().await;
+            // Deadline: hooks that are still to be fired hold the end of the program only for a moment.
+            if tokio::time::timeout(hooks_max, hooks.join_next()).await.is_err() {
+                tracing::warn!(
+                    "hooks were ended with the program: they had {} s after its work",
+                    hooks_max.as_secs()
+                );
+                hooks.shutdown().await;
+            }
+            commands.close().await;
         };
         // Deadline: a program that was told to end must be gone in time, whatever the disk does.
-        if tokio::time::timeout(self.stop_max(), ending).await.is_err() {
+        if tokio::time::timeout(stop_max + hooks_max, ending).await.is_err() {
             tracing::warn!(
                 "the end of the work could not be stored in time; the next start finds out what is left"
             );
@@ -283,6 +305,29 @@ fn parts(
         },
         spill: invocation.paths.state()?.spill(),
         diagnostics: invocation.paths.state()?.diagnostics(),
+    })
+}
+
+/// What fires the user's hooks, if there are any.
+fn hook_runner(
+    invocation: &Invocation,
+    settings: &Settings,
+    (store, owner, commands): (&Arc<SqliteStore>, &Owner, &Commands),
+) -> Option<HookRunner> {
+    let lines = |lines: &Option<Vec<String>>| lines.clone().unwrap_or_default();
+    let hooks = Hooks {
+        subagent_start: lines(&settings.hooks.subagent_start),
+        subagent_stop: lines(&settings.hooks.subagent_stop),
+        delegation_finished: lines(&settings.hooks.delegation_finished),
+    };
+    (!hooks.is_empty()).then(|| HookRunner {
+        hooks,
+        facts: Arc::clone(store) as Arc<dyn Facts>,
+        commands: commands.clone(),
+        owner: owner.record.id.clone(),
+        depth_max: depth_max(&settings.delegation),
+        folder: invocation.paths.working_folder().to_owned(),
+        limit: HOOK_LIMIT,
     })
 }
 

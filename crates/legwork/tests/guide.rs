@@ -43,7 +43,7 @@ fn the_schema_in_the_repository_is_the_programs() {
 fn table(schema: &Value) -> String {
     let mut lines =
         "| key | default | accepts | a project may | what it is |\n|---|---|---|---|---|\n".to_owned();
-    for section in ["model", "delegation", "tools", "auxiliary"] {
+    for section in ["model", "delegation", "tools", "hooks", "auxiliary"] {
         let keys = schema["properties"][section]["properties"].as_object().expect("a section has keys");
         let keys: BTreeMap<_, _> = keys.iter().collect();
         for (name, key) in keys {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::pin;
 use tokio::time::Instant;
 
+/// Proves KILL-4.
 #[tokio::test(start_paused = true)]
 async fn k33_a_release_concludes_nothing_of_what_it_cuts() {
     let Scene { store, troupe, engine, handle, .. } = Scene::new(3).await;

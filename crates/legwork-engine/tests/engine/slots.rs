@@ -28,7 +28,7 @@ async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
     }
 }
 
-/// Proves REG-5, DISP-10.
+/// Proves REG-5, DISP-10, RUN-21.
 #[tokio::test(start_paused = true)]
 async fn k11_a_panic_fails_one_child_and_no_other() {
     let scene = Scene::new(2).await;

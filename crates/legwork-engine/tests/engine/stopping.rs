@@ -48,6 +48,7 @@ async fn k14_an_answer_that_comes_after_the_stop_is_kept() {
     assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
 }
 
+/// Proves RUN-23.
 #[tokio::test(start_paused = true)]
 async fn k12_a_stop_reaches_the_whole_tree_and_lists_it() {
     let scene = Scene::new(4).await;
@@ -73,7 +74,7 @@ async fn k12_a_stop_reaches_the_whole_tree_and_lists_it() {
 }
 
 /// Every moment of a tree's growth is one at which a stop can come.
-/// Proves RUN-23.
+/// Proves RUN-23, BUILD-27.
 #[tokio::test(start_paused = true)]
 async fn k12_a_stop_at_any_moment_of_the_growth_of_a_tree_reaches_all_of_it() {
     for commits in 1..12 {

@@ -8,7 +8,7 @@ use legwork_core::pulse::LineEvent;
 use std::time::Duration;
 use tokio::time::{Instant, advance};
 
-/// Proves STALL-1, STALL-4.
+/// Proves STALL-1, STALL-4, RUN-7.
 #[tokio::test(start_paused = true)]
 async fn k08_a_silent_child_is_stopped_as_stalled() {
     let scene = Scene::new(1).await;

@@ -413,6 +413,21 @@ pub static KEYS: &[Key] = &[
         flag(|s| &mut s.tools.fetch_private_addresses, false),
         "Whether `web_fetch` may go to this machine and its networks, not only to public addresses.",
     ),
+    key(
+        "hooks.subagent_start",
+        Field::List { slot: |s| &mut s.hooks.subagent_start },
+        "Command lines that hear of each subagent that begins, as JSON on stdin.",
+    ),
+    key(
+        "hooks.subagent_stop",
+        Field::List { slot: |s| &mut s.hooks.subagent_stop },
+        "Command lines that hear of each subagent that has ended, as JSON on stdin.",
+    ),
+    key(
+        "hooks.delegation_finished",
+        Field::List { slot: |s| &mut s.hooks.delegation_finished },
+        "Command lines that hear of the results of each unit, as JSON on stdin.",
+    ),
     key("auxiliary.review", Field::Table, "The model of the review command."),
 ];
 
@@ -446,7 +461,7 @@ mod tests {
         let variables: Vec<_> = KEYS.iter().flat_map(Key::variables).collect();
         assert_eq!(names.len(), KEYS.len());
         assert_eq!(variables.iter().collect::<BTreeSet<_>>().len(), variables.len());
-        assert_eq!(sections(), ["model", "delegation", "tools", "auxiliary"]);
+        assert_eq!(sections(), ["model", "delegation", "tools", "hooks", "auxiliary"]);
     }
 
     #[test]

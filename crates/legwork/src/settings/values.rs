@@ -135,6 +135,14 @@ pub struct DelegationSettings {
     pub retention: Duration,
 }
 
+/// The section `[hooks]`: command lines, each run by the shell. None: there is none.
+#[derive(Debug, Clone, Default)]
+pub struct HookSettings {
+    pub subagent_start: Option<Vec<String>>,
+    pub subagent_stop: Option<Vec<String>>,
+    pub delegation_finished: Option<Vec<String>>,
+}
+
 /// The section `[tools]`.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSettings {
@@ -148,6 +156,7 @@ pub struct Settings {
     pub model: ModelSettings,
     pub delegation: DelegationSettings,
     pub tools: ToolSettings,
+    pub hooks: HookSettings,
     /// Every value that any layer gave to a key, weakest layer first; written while loading, read by `config show`
     /// and by the choice of the model.
     pub(super) trail: BTreeMap<&'static str, Vec<Assigned>>,

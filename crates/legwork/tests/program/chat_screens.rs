@@ -164,6 +164,7 @@ fn prog_08_a_completion_disturbs_nothing_that_is_being_typed() {
     home.assert_nothing_runs();
 }
 
+/// Proves KILL-6.
 #[test]
 fn k39_an_interrupt_stops_the_turn_and_no_subagent_then_clears_the_line_then_leaves() {
     let script = Script::from_fn(|talk: &Conversation| match talk.step() {

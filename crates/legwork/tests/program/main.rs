@@ -13,6 +13,7 @@ mod detach;
 mod dismiss;
 mod faults;
 mod harness;
+mod hooks;
 mod interrupt;
 mod leases;
 mod looking;

@@ -169,6 +169,7 @@ async fn an_agent_may_have_eight_of_them_and_the_error_says_so() {
     assert_eq!(rig.left(), 0);
 }
 
+/// Proves RUN-25.
 #[tokio::test]
 async fn an_agent_sees_and_ends_its_own_processes_only() {
     let mut rig = Rig::new();
@@ -228,6 +229,7 @@ async fn proc_08_the_end_of_an_agent_tells_what_ran_and_what_was_not_looked_at()
     assert_eq!(rig.left(), 0);
 }
 
+/// Proves RUN-2.
 #[tokio::test(flavor = "multi_thread")]
 async fn k15_an_agent_that_is_cut_off_leaves_nothing_and_its_groups_are_forgotten() {
     let rig = Rig::new();

@@ -1,0 +1,186 @@
+//! Command hooks: a user's own commands that hear of subagents, with what happened as JSON on their stdin (HOOK-1…3, FIN-5,
+//! FIN-6). They run one after another, off the children's own tasks, each within a limit of time and output, and whatever becomes
+//! of one changes nothing.
+//!
+//! It goes by what is stored when it is told of it. A hook is fired at most once: what a process has not fired when it dies
+//! is not fired by its successor, and ends that a successor finds out are not told at all.
+
+mod payload;
+
+use crate::process::End;
+use crate::tools::{Commands, Errand, word};
+use legwork_core::ids::{DelegationId, OwnerId, UnitId};
+use legwork_core::ports::{Facts, Identity, LiveEvent, Watch};
+use legwork_core::record::DelegationRecord;
+use legwork_core::step::{Actor, Fence};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long one hook may take.
+pub const HOOK_LIMIT: Duration = Duration::from_secs(30);
+/// Bytes of a hook's output that a warning repeats, from its start and again from its end.
+const OUTPUT_BYTES_MAX: usize = 1024;
+/// Events that may wait for hooks; those that come after them are dropped and counted in a warning.
+const WAITING_MAX: usize = 10_000;
+/// Units that are remembered as told.
+const TOLD_MAX: usize = 1000;
+
+/// The command lines of a user; each is run by the shell, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// When a child's run began (`hooks.subagent_start`).
+    pub subagent_start: Vec<String>,
+    /// When a child has settled (`hooks.subagent_stop`).
+    pub subagent_stop: Vec<String>,
+    /// When all children of a unit have (`hooks.delegation_finished`).
+    pub delegation_finished: Vec<String>,
+}
+
+impl Hooks {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.subagent_start.is_empty() && self.subagent_stop.is_empty() && self.delegation_finished.is_empty()
+    }
+}
+
+/// Fires hooks.
+pub struct HookRunner {
+    /// What to run.
+    pub hooks: Hooks,
+    /// Where it can be seen what happened.
+    pub facts: Arc<dyn Facts>,
+    /// How commands are run.
+    pub commands: Commands,
+    /// This process; it fires for its own work only.
+    pub owner: OwnerId,
+    /// The depth at which agents may no longer delegate.
+    pub depth_max: u32,
+    /// The folder that hooks run in.
+    pub folder: PathBuf,
+    /// How long one may take, usually [`HOOK_LIMIT`].
+    pub limit: Duration,
+}
+
+/// Something that hooks are fired for.
+enum Occasion {
+    Started(Arc<Identity>),
+    Settled(Arc<Identity>),
+}
+
+impl HookRunner {
+    /// Fires hooks until the engine has ended and all that waits was fired. Dropping the future ends the hook that runs.
+    pub async fn run(self, watch: Box<dyn Watch>) {
+        let (sender, occasions) = mpsc::channel(WAITING_MAX);
+        tokio::join!(listen(watch, sender), self.fire_all(occasions));
+    }
+
+    async fn fire_all(self, mut occasions: mpsc::Receiver<Occasion>) {
+        let mut told = VecDeque::new();
+        while let Some(occasion) = occasions.recv().await {
+            match occasion {
+                Occasion::Started(child) => self.started(&child).await,
+                Occasion::Settled(child) => self.settled(&child, &mut told).await,
+            }
+        }
+    }
+
+    async fn started(&self, child: &Identity) {
+        if self.hooks.subagent_start.is_empty() {
+            return;
+        }
+        let Some(record) = self.record(&child.delegation).await else { return };
+        let payload = payload::started(&record, child, self.depth_max);
+        self.fire("subagent_start", &self.hooks.subagent_start, (&record, child, &payload)).await;
+    }
+
+    async fn settled(&self, child: &Identity, told: &mut VecDeque<UnitId>) {
+        let Some(record) = self.record(&child.delegation).await else { return };
+        if let Some(payload) = payload::stopped(&record, child, self.depth_max) {
+            self.fire("subagent_stop", &self.hooks.subagent_stop, (&record, child, &payload)).await;
+        }
+        if told.contains(&child.unit) {
+            return;
+        }
+        if let Some(payload) = payload::finished(&record, &child.unit) {
+            told.push_back(child.unit.clone());
+            if told.len() > TOLD_MAX {
+                told.pop_front();
+            }
+            self.fire("delegation_finished", &self.hooks.delegation_finished, (&record, child, &payload))
+                .await;
+        }
+    }
+
+    async fn record(&self, delegation: &DelegationId) -> Option<DelegationRecord> {
+        match self.facts.delegation(delegation).await {
+            Ok(record) => record.filter(|record| record.owner.id == self.owner),
+            Err(error) => {
+                tracing::warn!(%delegation, %error, "a hook is not fired, because the store cannot be read");
+                None
+            }
+        }
+    }
+
+    async fn fire(
+        &self,
+        name: &'static str,
+        commands: &[String],
+        (record, child, payload): (&DelegationRecord, &Identity, &Value),
+    ) {
+        let (actor, fence) =
+            (Actor::Child(child.child.clone()), Fence { owner: self.owner.clone(), epoch: record.epoch });
+        for command in commands {
+            let errand = Errand {
+                // A brace on a line of its own ends the command whatever it ends with, a comment for instance.
+                script: format!("printf '%s' {} | {{ {command}\n}}", word(&payload.to_string())),
+                folder: &self.folder,
+                actor: &actor,
+                fence: &fence,
+                limit: self.limit,
+                output_bytes_max: OUTPUT_BYTES_MAX,
+            };
+            let (end, output) = match self.commands.errand(errand).await {
+                Ok(ran) => (ran.end, ran.output),
+                Err(error) => {
+                    tracing::warn!(hook = name, command, error, "a hook was not run");
+                    continue;
+                }
+            };
+            match end {
+                End::Exited(0) => {}
+                End::TimedOut => tracing::warn!(
+                    hook = name,
+                    command,
+                    output,
+                    "a hook took longer than its limit of {} s and was ended",
+                    self.limit.as_secs_f32()
+                ),
+                End::Exited(_) | End::Signalled(_) | End::Stopped | End::Untold => {
+                    tracing::warn!(hook = name, command, ?end, output, "a hook failed");
+                }
+            }
+        }
+    }
+}
+
+/// Takes what hooks are fired for out of everything that happens, quickly.
+async fn listen(mut watch: Box<dyn Watch>, occasions: mpsc::Sender<Occasion>) {
+    while let Some(event) = watch.next().await {
+        let occasion = match event {
+            LiveEvent::Started(child) => Occasion::Started(child),
+            LiveEvent::Settled { child, .. } => Occasion::Settled(child),
+            LiveEvent::Lagged(lost) => {
+                tracing::warn!(lost, "events were lost, and hooks for them are not fired");
+                continue;
+            }
+            LiveEvent::Queued(_) | LiveEvent::Told { .. } => continue,
+        };
+        if occasions.try_send(occasion).is_err() {
+            tracing::warn!("a hook is not fired: {WAITING_MAX} events wait for hooks already");
+        }
+    }
+}

@@ -1,18 +1,20 @@
 //! `cargo xtask`: the chores of this repository. It owns the command line of them and nothing of legwork itself.
 
+mod crash;
 mod tidy;
 mod traceability;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy\n       cargo xtask traceability\n\n  tidy          check the rules of STYLE.md that a machine can check\n  traceability  write docs/traceability.md";
+const USAGE: &str = "usage: cargo xtask tidy\n       cargo xtask traceability\n       cargo xtask crash --runs N\n\n  tidy          check the rules of STYLE.md that a machine can check\n  traceability  write docs/traceability.md\n  crash         kill the program N times and check what is left";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => run_tidy(),
         ["traceability"] => write_traceability(),
+        ["crash", "--runs", runs] => run_crash(runs),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -36,6 +38,20 @@ fn run_tidy() -> ExitCode {
         }
         Err(error) => {
             eprintln!("tidy: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_crash(runs: &str) -> ExitCode {
+    let Ok(kills) = runs.parse() else {
+        eprintln!("crash: --runs takes a number, found {runs:?}");
+        return ExitCode::from(2);
+    };
+    match crash::run(repository(), kills) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("crash: {error:#}");
             ExitCode::FAILURE
         }
     }

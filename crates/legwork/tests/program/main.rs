@@ -8,6 +8,7 @@ mod chat_delivery;
 mod chat_screens;
 mod commands;
 mod contract;
+mod crash;
 mod delegate;
 mod detach;
 mod dismiss;

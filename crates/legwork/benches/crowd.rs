@@ -1,0 +1,238 @@
+//! What a crowded state folder costs: looking, steering and stopping beside a thousand subagents, two processes that delegate
+//! at the same time, and a start with ten thousand results that nobody has fetched. It prints figures and passes no
+//! verdict; `docs/benchmarks.md` says on which machine they were taken.
+//!
+//! Run it with `cargo bench -p legwork --bench crowd`.
+
+#[allow(dead_code, unused_imports, reason = "the tests use more of it")]
+#[path = "../tests/program/harness/mod.rs"]
+mod harness;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use harness::{Home, Running, until};
+use legwork_testkit::server::{
+    Call, Conversation, Ending, Script, ScriptedServer, Scripts, calls, gate, say,
+};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+/// Subagents that wait while others look.
+const CROWD: usize = 1000;
+/// Looks of each kind.
+const LOOKS: usize = 21;
+/// Delegations of each of two processes.
+const EACH: usize = 500;
+/// Results that wait for somebody.
+const UNFETCHED: usize = 10_000;
+const TASK: &str = "work on piece ";
+
+fn main() {
+    // `cargo test --benches` only asks whether it builds.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    beside_a_crowd();
+    two_at_once();
+    unfetched();
+}
+
+/// Verbs of another process, while a thousand subagents wait for their model.
+fn beside_a_crowd() {
+    println!("beside {CROWD} subagents that wait for their model, ms");
+    let script = Script::from_fn(|talk: &Conversation| match talk.first_user_text().contains("the walker") {
+        true => gate(format!("step {}", talk.step())).call("terminal", json!({"command": "true"})),
+        false => gate("crowd").say("done"),
+    });
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(script).patience(Duration::from_secs(300)));
+    let home = Home::with(&server);
+    let goals: Vec<String> = (1..CROWD).map(|number| format!("{TASK}{number}")).collect();
+    let tasks = goals.iter().map(|goal| json!({ "goal": goal }));
+    let tasks: Vec<Value> = std::iter::once(json!({"goal": "be the walker"})).chain(tasks).collect();
+    home.write("tasks.json", json!({ "tasks": tasks }).to_string());
+    let running =
+        home.legwork(&["delegate", "tasks.json"]).set("max_concurrent_children", CROWD as u64).start();
+    server.gate("crowd").wait_waiting(CROWD - 1);
+    let id = running.delegation();
+    let children = children(&home, &id);
+    for arguments in [vec!["ps"], vec!["show", &id], vec!["show", &children[1]], vec!["results", &id]] {
+        let took = (0..LOOKS).map(|_| millis(home.legwork(&arguments).run().lived)).collect();
+        tell(&format!("legwork {}", arguments[0]), took);
+    }
+    tell(
+        "legwork stop CHILD to the end of its request",
+        (2..2 + LOOKS).map(|at| stop(&home, &server, &children[at])).collect(),
+    );
+    tell("legwork steer CHILD to the step that reads it", steers(&home, &server, &children[0]));
+    running.kill();
+}
+
+/// Stops a child that waits for its model, and takes the time until the model's provider is rid of it.
+fn stop(home: &Home, server: &ScriptedServer, child: &str) -> f64 {
+    let gone = |log: &legwork_testkit::server::Log| {
+        log.entries().iter().filter(|entry| entry.ending == Ending::ClientGone).count()
+    };
+    let before = gone(&server.log());
+    let begun = Instant::now();
+    let stopping = home.legwork(&["stop", child]).start();
+    server.wait_for(|log| gone(log) > before, Duration::from_secs(30));
+    let took = millis(begun.elapsed());
+    stopping.wait();
+    took
+}
+
+/// Steers a child that goes on by one step each time, and asks its receipts how long each was on its way.
+fn steers(home: &Home, server: &ScriptedServer, child: &str) -> Vec<f64> {
+    for step in 0..LOOKS {
+        server.gate(&format!("step {step}")).wait_reached();
+        let begun = Instant::now();
+        home.legwork(&["steer", child, "a little to the left"]).run();
+        // What is said takes its way while the child waits for its model; half a second is what it may need.
+        let rest = Duration::from_millis(500).saturating_sub(begun.elapsed());
+        let nothing: Option<()> = harness::within(rest, || None);
+        assert!(nothing.is_none());
+        server.gate(&format!("step {step}")).open();
+    }
+    server.gate(&format!("step {LOOKS}")).wait_reached();
+    let shown = home.legwork(&["show", child, "--json"]).run().json();
+    let steers = shown["steers"].as_array().expect("receipts").clone();
+    let late = steers.iter().filter(|steer| steer["fate"] != "seen").count();
+    println!("  of {} texts {late} missed the step that came half a second later", steers.len());
+    let on_their_way = steers
+        .iter()
+        .filter_map(|steer| Some((steer["decided_at"].as_i64()? - steer["at"].as_i64()?) as f64));
+    on_their_way.collect()
+}
+
+/// Two processes on one state folder, each with a reply that makes five hundred delegations.
+fn two_at_once() {
+    println!("two processes, {EACH} delegations each, one state folder");
+    let script = Script::from_fn(|talk: &Conversation| {
+        let first = talk.first_user_text();
+        if first.starts_with(TASK) {
+            return say("done");
+        }
+        match talk.step() {
+            0 => calls((0..EACH).map(|number| {
+                Call::new("delegate_task", json!({"tasks": [{"goal": format!("{TASK}{number} of {first}")}]}))
+            })),
+            _ => say("all of them are back"),
+        }
+    });
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(script).patience(Duration::from_secs(600)));
+    let home = Home::with(&server);
+    home.legwork(&["run", &format!("{TASK}to begin with")]).run();
+    let start = |name: &str| -> Running {
+        let order = home.legwork(&["run", name]).set("max_concurrent_children", EACH as u64);
+        order.set("oneshot_max_children", 0).start()
+    };
+    let begun = Instant::now();
+    let (mut one, mut other) = (start("the first process"), start("the second process"));
+    let mut ends = Vec::new();
+    until("both to end", || {
+        let ended = usize::from(one.has_ended()) + usize::from(other.has_ended());
+        while ends.len() < ended {
+            ends.push(begun.elapsed().as_secs_f64());
+        }
+        (ended == 2).then_some(())
+    });
+    let (one, other) = (one.wait(), other.wait());
+    let locked = [&one, &other].iter().filter(|ended| ended.stderr.contains("locked")).count();
+    println!("exit codes {} and {}, {locked} of them heard of a lock", one.code, other.code);
+    println!(
+        "the faster ended after {:.2} s, the slower after {:.2} s: {:.2}",
+        ends[0],
+        ends[1],
+        ends[1] / ends[0]
+    );
+    let recorded = home.list();
+    println!("{} delegations are recorded", recorded.len());
+    println!("longest rest between two commits of one process: {:.0} ms", longest_rest(&home));
+}
+
+/// The longest time in which one of the processes recorded nothing, while it had something to record.
+fn longest_rest(home: &Home) -> f64 {
+    let database = Connection::open(home.database()).expect("the database opens");
+    let mut query = database
+        .prepare("SELECT session, accepted_at FROM delegations ORDER BY accepted_at")
+        .expect("a query");
+    let rows = query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)));
+    let mut last: BTreeMap<String, i64> = BTreeMap::new();
+    let mut longest = 0;
+    for row in rows.expect("rows") {
+        let (session, at) = row.expect("a row");
+        if let Some(before) = last.insert(session, at) {
+            longest = longest.max(at - before);
+        }
+    }
+    longest as f64
+}
+
+/// How long a look and a start take in a state folder that holds ten thousand results for a conversation.
+fn unfetched() {
+    println!("{UNFETCHED} results that wait for a conversation");
+    let script = Script::from_fn(|talk: &Conversation| {
+        if talk.first_user_text().starts_with(TASK) {
+            return gate("held").say("done");
+        }
+        match talk.step() {
+            0 => calls((0..UNFETCHED / 1000).map(|_| {
+                let tasks: Vec<Value> = (0..1000)
+                    .map(|number| json!({"goal": format!("{TASK}{number}"), "group": number}))
+                    .collect();
+                Call::new("delegate_task", json!({ "tasks": tasks }))
+            })),
+            _ => say("they are on their way"),
+        }
+    });
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(script).patience(Duration::from_secs(600)));
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat"]).set("max_concurrent_children", 1000).set("queue_max", 20_000);
+    let order = order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true").env("TERM", "xterm-256color");
+    let mut screen = order.at_terminal(100, 30);
+    screen.wait_for("›");
+    screen.press("send them out\r");
+    screen.wait_for("they are on their way");
+    // A stopped subagent has a result as well, and ten thousand of them are had soonest that way.
+    let session = home.legwork(&["sessions", "--json"]).run().json()["sessions"][0]["session_id"].clone();
+    let session = session.as_str().expect("an id").to_owned();
+    screen.kill();
+    let begun = Instant::now();
+    home.legwork(&["stop", "--session", &session]).run();
+    let first = home.legwork(&["sessions", "show", &session, "--json"]).run();
+    println!("  {} wait, settled within {:.1} s", first.json()["undelivered"], begun.elapsed().as_secs_f64());
+    let starts = (0..5).map(|_| {
+        let order = home.legwork(&["chat", "--resume", &session]).env("TERM", "xterm-256color");
+        let begun = Instant::now();
+        let mut screen = order.at_terminal(100, 30);
+        screen.wait_for("›");
+        let took = millis(begun.elapsed());
+        screen.kill();
+        took
+    });
+    tell("legwork chat --resume to its prompt", starts.collect());
+    tell("legwork ps", (0..5).map(|_| millis(home.legwork(&["ps"]).run().lived)).collect());
+}
+
+fn children(home: &Home, delegation: &str) -> Vec<String> {
+    let shown = home.legwork(&["show", delegation, "--json"]).run().json();
+    let children = shown["children"].as_array().expect("children").clone();
+    children.iter().map(|child| child["subagent_id"].as_str().expect("an id").to_owned()).collect()
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn tell(what: &str, mut figures: Vec<f64>) {
+    figures.sort_by(f64::total_cmp);
+    match figures.as_slice() {
+        [] => println!("{what}: nothing to measure"),
+        [first, .., last] => println!("{what}: {:.1} [{first:.1} … {last:.1}]", figures[figures.len() / 2]),
+        [only] => println!("{what}: {only:.1}"),
+    }
+}

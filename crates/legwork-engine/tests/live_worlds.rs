@@ -4,7 +4,7 @@
 //! `LEGWORK_WORLDS=N` runs N worlds instead of the usual number.
 
 use legwork_testkit::shaky::Bend;
-use legwork_testkit::worlds::{Law, LiveFigures, run_live, worlds_wanted};
+use legwork_testkit::worlds::{Cut, Law, LiveFigures, run_cut, run_live, worlds_wanted};
 
 /// Worlds in which a bug of the store must have shown.
 const SEEDS_FOR_A_BUG: u64 = 60;
@@ -36,6 +36,29 @@ fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends
     } = figures;
     let rare = [arrived, notices, said, busy, gone, lost_turns, seen, missed, refused, deaths, failures];
     assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
+}
+
+/// Every write of a world kills the process that makes it: before it is stored, and after. In every third world one that
+/// takes over dies in its turn, a few writes later.
+#[test]
+fn k02_k06_whichever_write_a_process_dies_of_nothing_is_lost_and_nothing_comes_twice() {
+    let mut figures = LiveFigures::default();
+    for seed in 0..worlds_wanted(200).div_ceil(200) {
+        let whole = run_cut(seed, Vec::new()).unwrap_or_else(|wreck| panic!("without a cut: {wreck}"));
+        assert!(whole.writes > 50, "a world in which little is written proves little: {whole:?}");
+        for write in 0..whole.writes {
+            for late in [false, true] {
+                let again = (write % 3 == 0).then_some(Cut { write: write + 1 + write % 7, late: !late });
+                let cuts: Vec<Cut> = [Cut { write, late }].into_iter().chain(again).collect();
+                match run_cut(seed, cuts.clone()) {
+                    Ok(lived) => figures += lived,
+                    Err(wreck) => panic!("{cuts:?}: {wreck}"),
+                }
+            }
+        }
+    }
+    println!("{figures:?}");
+    assert!(figures.arrived > 0 && figures.seen > 0 && figures.deaths > figures.worlds, "{figures:?}");
 }
 
 fn catches(bug: Bend, laws: &[Law]) {

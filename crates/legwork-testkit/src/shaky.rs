@@ -16,6 +16,7 @@ use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -31,6 +32,10 @@ pub enum Luck {
     Fails,
     /// It is carried out, and fails all the same.
     FailsLate,
+    /// The process dies before it is carried out: there is never an answer.
+    Dies,
+    /// The process dies right after it was carried out: there is never an answer.
+    DiesLate,
 }
 
 /// A bug that a store can be given.
@@ -130,6 +135,15 @@ impl ShakyStore {
             Luck::FailsLate => {
                 let done = call();
                 Box::pin(async move { done.await.and(Err(failure())) })
+            }
+            Luck::Dies => Box::pin(pending()),
+            Luck::DiesLate => {
+                let done = call();
+                Box::pin(async move {
+                    // Whether it fails is of no interest to the dead.
+                    done.await.ok();
+                    pending().await
+                })
             }
         }
     }

@@ -31,6 +31,8 @@ pub struct LiveFigures {
     pub deaths: u64,
     /// Calls of the store that failed.
     pub failures: u64,
+    /// Calls of the store that were to change something.
+    pub writes: u64,
 }
 
 impl AddAssign for LiveFigures {
@@ -48,5 +50,6 @@ impl AddAssign for LiveFigures {
         self.refused += other.refused;
         self.deaths += other.deaths;
         self.failures += other.failures;
+        self.writes += other.writes;
     }
 }

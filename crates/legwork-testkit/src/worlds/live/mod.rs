@@ -13,4 +13,5 @@ mod worker;
 mod world;
 
 pub use figures::LiveFigures;
-pub use world::{LiveWreck, run_live};
+pub use weather::Cut;
+pub use world::{LiveWreck, run_cut, run_live};

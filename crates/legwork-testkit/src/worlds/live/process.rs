@@ -26,7 +26,6 @@ impl Process {
     /// The `n`-th process: it settles the work of the one before it, takes its sessions over and opens them.
     pub(super) async fn start(weather: &Weather, n: u32, sessions: &[SessionId]) -> Process {
         let owner = owner(n);
-        let before = owner_id(n - 1);
         let clock = Clock::start();
         let bits = weather.clone();
         let wiring = Wiring {
@@ -42,7 +41,10 @@ impl Process {
         engine.handle().recover(&Orphans::All).await.expect("the weather is good at a start");
         let mut process = Process { owner, handle: engine.handle(), engine, sessions: JoinSet::new() };
         for id in sessions {
-            let held = weather.memory.hold_session(id, &process.owner.id, Some(&before)).await;
+            let known =
+                weather.memory.session(id).await.expect("memory can be read").expect("it was created");
+            let before = known.holder.map(|holder| holder.id);
+            let held = weather.memory.hold_session(id, &process.owner.id, before.as_ref()).await;
             assert_eq!(held, Ok(Held::Here), "its holder is dead");
             let owner = process.owner.id.clone();
             let session = Session::new(weather.clone(), id.clone(), owner, process.handle.clone());

@@ -20,6 +20,17 @@ pub(super) struct Weather {
     shared: Arc<Mutex<Shared>>,
     /// Whether nothing goes wrong any more and nobody begins anything; written by the world, read by its people.
     calm: Arc<watch::Sender<bool>>,
+    /// How many processes a write has killed; written by the store, read by the world.
+    cut: Arc<watch::Sender<u32>>,
+}
+
+/// A write that kills the process which makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Its number among all writes of the world, from 0.
+    pub write: u64,
+    /// Whether it was carried out before.
+    pub late: bool,
 }
 
 pub(super) struct Shared {
@@ -30,7 +41,31 @@ pub(super) struct Shared {
     /// One call in so many fails; 0 for never.
     fails_in: usize,
     stormy: bool,
+    /// The writes that kill, in order.
+    cuts: Vec<Cut>,
 }
+
+/// The methods of the store that change something.
+const WRITES: [&str; 18] = [
+    "enter",
+    "append",
+    "claim",
+    "acknowledge",
+    "release",
+    "park",
+    "unpark",
+    "dismiss",
+    "ask",
+    "set_paused",
+    "settle_request",
+    "take_over",
+    "note_group",
+    "drop_group",
+    "prune",
+    "write_steps",
+    "append_turn",
+    "hold_session",
+];
 
 impl Weather {
     pub(super) fn new(seed: u64, bend: Option<Bend>) -> Self {
@@ -38,16 +73,41 @@ impl Weather {
         let fails_in = *chance.pick(&[0, 20, 8, 5]);
         let memory = MemoryStore::new();
         let figures = LiveFigures { worlds: 1, ..LiveFigures::default() };
-        let shared = Shared { chance, figures, taken: BTreeMap::new(), fails_in, stormy: false };
+        let (taken, cuts) = (BTreeMap::new(), Vec::new());
+        let shared = Shared { chance, figures, taken, fails_in, stormy: false, cuts };
         let weather = Weather {
             store: Arc::new(ShakyStore::bent(Arc::new(memory.clone()), bend)),
             memory,
             shared: Arc::new(Mutex::new(shared)),
             calm: Arc::new(watch::Sender::new(false)),
+            cut: Arc::new(watch::Sender::new(0)),
         };
-        let shared = weather.shared.clone();
-        weather.store.let_decide(move |name| locked(&shared).luck(name));
+        let (shared, cut) = (weather.shared.clone(), weather.cut.clone());
+        weather.store.let_decide(move |name| {
+            let luck = locked(&shared).luck(name);
+            if matches!(luck, Luck::Dies | Luck::DiesLate) {
+                cut.send_modify(|deaths| *deaths += 1);
+            }
+            luck
+        });
         weather
+    }
+
+    /// The weather of a world in which nothing goes wrong but that these writes kill.
+    pub(super) fn of_cuts(seed: u64, cuts: Vec<Cut>) -> Self {
+        let weather = Weather::new(seed, None);
+        let mut shared = weather.shared();
+        shared.fails_in = 0;
+        shared.cuts = cuts;
+        drop(shared);
+        weather
+    }
+
+    /// Resolves once a write has killed more processes than `known`, and says how many.
+    pub(super) async fn killed(&self, known: u32) -> u32 {
+        let mut cut = self.cut.subscribe();
+        let killed = cut.wait_for(|deaths| *deaths > known).await.map(|deaths| *deaths);
+        killed.expect("the weather lasts as long as the world")
     }
 
     pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -93,6 +153,13 @@ impl Weather {
 
 impl Shared {
     fn luck(&mut self, name: &str) -> Luck {
+        if WRITES.contains(&name) {
+            let write = self.figures.writes;
+            self.figures.writes += 1;
+            if let Some(cut) = self.cuts.iter().find(|cut| cut.write == write) {
+                return if cut.late { Luck::DiesLate } else { Luck::Dies };
+            }
+        }
         if !self.stormy {
             return Luck::Good;
         }

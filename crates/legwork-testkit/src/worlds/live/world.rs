@@ -5,7 +5,7 @@ use super::LiveFigures;
 use super::process::{Process, owner};
 use super::session::reach_of;
 use super::verdict;
-use super::weather::Weather;
+use super::weather::{Cut, Weather};
 use crate::shaky::Bend;
 use crate::worlds::law::{Broken, Law};
 use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
@@ -47,9 +47,24 @@ impl fmt::Display for LiveWreck {
 /// # Panics
 /// When no runtime can be built.
 pub fn run_live(seed: u64, bend: Option<Bend>) -> Result<LiveFigures, Box<LiveWreck>> {
+    run(seed, Weather::new(seed, bend))
+}
+
+/// Lets the live world of `seed` live with a good store, but that the process which makes one of these writes dies of it.
+///
+/// # Errors
+/// The [`LiveWreck`] of a world that broke a law.
+///
+/// # Panics
+/// When no runtime can be built.
+pub fn run_cut(seed: u64, cuts: Vec<Cut>) -> Result<LiveFigures, Box<LiveWreck>> {
+    run(seed, Weather::of_cuts(seed, cuts))
+}
+
+fn run(seed: u64, weather: Weather) -> Result<LiveFigures, Box<LiveWreck>> {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime of one thread can be built");
-    let lived = runtime.block_on(World::live(seed, bend));
+    let lived = runtime.block_on(World::live(weather));
     lived.map_err(|broken| Box::new(LiveWreck { seed, broken }))
 }
 
@@ -62,18 +77,27 @@ struct World {
     number: u32,
     delegations: Vec<DelegationId>,
     children: Vec<ChildId>,
+    /// How many processes died of a write, as far as the world has noticed.
+    killed: u32,
 }
 
 impl World {
-    async fn live(seed: u64, bend: Option<Bend>) -> Result<LiveFigures, Broken> {
-        let weather = Weather::new(seed, bend);
+    async fn live(weather: Weather) -> Result<LiveFigures, Broken> {
         let mut world = World::begin(weather).await;
         for _ in 0..world.weather.chance(|chance| chance.between(20, 80)) {
-            world.act().await;
-            world.weather.dawdle(300).await;
+            let (weather, known) = (world.weather.clone(), world.killed);
+            let act = async {
+                world.act().await;
+                weather.dawdle(300).await;
+            };
+            world.killed = tokio::select! {
+                biased;
+                killed = weather.killed(known) => killed,
+                () = act => continue,
+            };
+            world.die().await;
         }
         world.weather.calm_down();
-        world.handle().resume().await.expect("nothing goes wrong any more");
         world.rest().await?;
         verdict::judge(&world.weather, &world.sessions).await?;
         let figures = world.weather.shared().figures;
@@ -84,7 +108,8 @@ impl World {
     }
 
     async fn begin(weather: Weather) -> World {
-        let first = owner(1);
+        // Whoever made the sessions is dead already.
+        let first = owner(0);
         let memory = weather.memory.clone();
         memory.enter(first.clone(), Timestamp(0)).await.expect("memory takes it");
         let count = weather.chance(|chance| chance.between(2, 4)) as u64;
@@ -99,9 +124,11 @@ impl World {
             };
             memory.create_session(session, &first.id).await.expect("memory takes it");
         }
-        let process = Some(Process::start(&weather, 1, &sessions).await);
-        weather.storm(true);
-        World { weather, sessions, process, number: 1, delegations: Vec::new(), children: Vec::new() }
+        let (delegations, children) = (Vec::new(), Vec::new());
+        let mut world =
+            World { weather, sessions, process: None, number: 0, delegations, children, killed: 0 };
+        world.follow().await;
+        world
     }
 
     /// Somebody does something.
@@ -195,15 +222,46 @@ impl World {
         if let Some(process) = self.process.take() {
             process.die().await;
         }
-        self.number += 1;
-        let next = owner(self.number);
-        self.weather.memory.enter(next, Timestamp(0)).await.expect("memory takes it");
-        self.process = Some(Process::start(&self.weather, self.number, &self.sessions).await);
+        self.follow().await;
+    }
+
+    /// The next process begins. It may die of a write as well, while it takes over; then one more follows.
+    async fn follow(&mut self) {
+        while self.process.is_none() {
+            self.number += 1;
+            let next = owner(self.number);
+            self.weather.memory.enter(next, Timestamp(0)).await.expect("memory takes it");
+            tokio::select! {
+                biased;
+                killed = self.weather.killed(self.killed) => self.killed = killed,
+                process = Process::start(&self.weather, self.number, &self.sessions) => {
+                    self.process = Some(process);
+                }
+            }
+        }
         self.weather.storm(true);
     }
 
-    /// Waits until everything has settled and arrived.
-    async fn rest(&self) -> Result<(), Broken> {
+    /// Waits until everything has settled and arrived. A process that still dies of a write has a successor.
+    async fn rest(&mut self) -> Result<(), Broken> {
+        let weather = self.weather.clone();
+        loop {
+            let rested = tokio::select! {
+                biased;
+                killed = weather.killed(self.killed) => Err(killed),
+                rested = self.undisturbed() => Ok(rested),
+            };
+            match rested {
+                Ok(rested) => return rested,
+                Err(killed) => self.killed = killed,
+            }
+            self.die().await;
+            self.weather.storm(false);
+        }
+    }
+
+    async fn undisturbed(&self) -> Result<(), Broken> {
+        self.handle().resume().await.expect("nothing goes wrong any more");
         let begun = Instant::now();
         while !verdict::is_over(&self.weather).await {
             Broken::unless(begun.elapsed() < REST_MAX, Law::Drains, || {

@@ -149,7 +149,7 @@ fn settle(scene: &Scene, home: &Home, audit: &mut Audit<'_>) {
         let ended = match &session {
             Some(session) => scene.again(home, session).run(),
             // Killed before the prompt was stored: nothing was promised, and whoever asked asks again.
-            None => scene.from_the_start(home).run(),
+            None => scene.prompt(home).run(),
         };
         assert_eq!(ended.code, 0, "{ended}");
         audit.started();

@@ -57,6 +57,16 @@ fn k02_k13_killed_at_any_moment_of_a_batch() {
 }
 
 #[test]
+fn k02_disp_17_killed_at_any_moment_of_a_call_that_comes_back_in_parts() {
+    sweep(&scene::groups());
+}
+
+#[test]
+fn k02_schema_05_killed_at_any_moment_around_the_correction_of_an_answer() {
+    sweep(&scene::schema());
+}
+
+#[test]
 fn k02_killed_at_any_moment_while_subagents_wait_for_subagents() {
     sweep(&scene::nested());
 }

@@ -39,6 +39,10 @@ pub struct Child {
     pub steps: usize,
     /// What it delegates after them.
     pub delegates: Option<Value>,
+    /// The tasks that it comes back with, where results come by groups.
+    pub group: Option<&'static str>,
+    /// Whether its answer has a schema, which it misses at first.
+    pub misses: bool,
 }
 
 /// How the conversation is begun.
@@ -60,7 +64,7 @@ pub enum Beside {
 
 impl Child {
     fn new(name: &'static str, steps: usize) -> Child {
-        Child { name, steps, delegates: None }
+        Child { name, steps, delegates: None, group: None, misses: false }
     }
 
     /// The words that its answer has and nothing else.
@@ -90,14 +94,33 @@ impl Child {
         }
         match &self.delegates {
             Some(tasks) if step == self.steps => call("delegate_task", tasks.clone()),
-            Some(_) | None => say(self.answer()),
+            Some(_) | None if !self.misses => say(self.answer()),
+            Some(_) | None if step == self.steps => say("Here it is, as plain words."),
+            Some(_) | None => say(json!({ "said": self.answer() }).to_string()),
         }
+    }
+
+    /// The task as it is handed out.
+    fn task(&self) -> Value {
+        let mut task = json!({ "goal": self.goal() });
+        if let Some(group) = self.group {
+            task["group"] = json!(group);
+        }
+        if self.misses {
+            task["output_schema"] = json!({"type": "object", "required": ["said"]});
+        }
+        task
+    }
+
+    /// Requests that its model is sent when nothing disturbs it.
+    fn requests(&self) -> usize {
+        self.steps + 1 + usize::from(self.delegates.is_some()) + usize::from(self.misses)
     }
 }
 
 impl Scene {
     fn new(name: &'static str, children: Vec<Child>) -> Scene {
-        let tasks: Vec<Value> = children.iter().map(|child| task(child.name)).collect();
+        let tasks: Vec<Value> = children.iter().map(Child::task).collect();
         let main = vec![json!({ "tasks": tasks })];
         Scene { name, children, main, first: First::Run, beside: Beside::Nothing }
     }
@@ -122,20 +145,20 @@ impl Scene {
 
     /// Requests of an undisturbed run: those of every subagent, the call, and a reply to each message that comes in.
     pub fn requests(&self) -> usize {
-        let child = |child: &Child| child.steps + 1 + usize::from(child.delegates.is_some());
-        self.children.iter().map(child).sum::<usize>() + 2 + self.main.len()
+        let messages = self.main.len() + self.children.len();
+        self.children.iter().map(Child::requests).sum::<usize>() + 2 + messages
     }
 
     /// The start that is killed.
     pub fn first<'a>(&self, home: &'a Home) -> Order<'a> {
         match self.first {
-            First::Run => self.from_the_start(home),
+            First::Run => self.prompt(home),
             First::Chat => set(home.legwork(&["chat"])).env("TERM", "xterm-256color").env("NO_COLOR", "1"),
         }
     }
 
     /// The prompt, asked for the first time or again when it was not stored.
-    pub fn from_the_start<'a>(&self, home: &'a Home) -> Order<'a> {
+    pub fn prompt<'a>(&self, home: &'a Home) -> Order<'a> {
         set(home.legwork(&["run", PROMPT]))
     }
 
@@ -146,15 +169,12 @@ impl Scene {
 }
 
 fn set(order: Order<'_>) -> Order<'_> {
-    order.set("max_spawn_depth", 2).set("oneshot_max_children", 0)
+    let order = order.set("max_spawn_depth", 2).set("oneshot_max_children", 0);
+    order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true")
 }
 
 fn goal(name: &str) -> String {
     format!("do the work of {name}")
-}
-
-fn task(name: &str) -> Value {
-    json!({ "goal": goal(name) })
 }
 
 /// One subagent with several steps.
@@ -171,11 +191,30 @@ pub fn batch() -> Scene {
 
 /// Two subagents, one of which sends out two more.
 pub fn nested() -> Scene {
-    let deeper = json!({ "tasks": [task("gamma"), task("delta")] });
+    let deeper = [Child::new("gamma", 2), Child::new("delta", 3)];
+    let tasks: Vec<Value> = deeper.iter().map(Child::task).collect();
     let mut scene = Scene::new("nested", vec![Child::new("alpha", 2), Child::new("beta", 1)]);
-    scene.children[0].delegates = Some(deeper);
-    scene.children.extend([Child::new("gamma", 2), Child::new("delta", 3)]);
+    scene.children[0].delegates = Some(json!({ "tasks": tasks }));
+    scene.children.extend(deeper);
     scene
+}
+
+/// Six subagents whose results come back as five completions.
+pub fn groups() -> Scene {
+    let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
+    let mut children: Vec<Child> =
+        names.iter().enumerate().map(|(at, name)| Child::new(name, at % 3)).collect();
+    for (child, group) in children.iter_mut().zip(["a", "a", "b"]) {
+        child.group = Some(group);
+    }
+    Scene { first: First::Chat, ..Scene::new("groups", children) }
+}
+
+/// One subagent that misses its schema at first.
+pub fn schema() -> Scene {
+    let mut child = Child::new("alpha", 3);
+    child.misses = true;
+    Scene::new("schema", vec![child])
 }
 
 /// One subagent that is told something on its way.
@@ -186,6 +225,6 @@ pub fn steered() -> Scene {
 /// A conversation into which results come one by one.
 pub fn delivery() -> Scene {
     let children = vec![Child::new("alpha", 1), Child::new("beta", 2), Child::new("gamma", 3)];
-    let main = children.iter().map(|child| json!({ "tasks": [task(child.name)] })).collect();
+    let main = children.iter().map(|child| json!({ "tasks": [child.task()] })).collect();
     Scene { main, first: First::Chat, ..Scene::new("delivery", children) }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask crash`: plays the kill sweep of the program's tests for so long that it has killed so often. It can be broken
 //! off and goes on where it was: the tally in the target folder counts.
 //!
-//! What is killed, when, and what must hold afterwards stands in `crates/legwork/tests/program/crash`.
+//! What is killed, when, and what must hold afterwards stands in `crates/legwork/tests/program/crash.rs`.
 
 use std::fs;
 use std::io;

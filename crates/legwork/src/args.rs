@@ -374,15 +374,10 @@ mod tests {
     }
 
     #[test]
-    fn options_of_later_versions_are_absent() {
-        let lines = [
-            "legwork delegate t.toml --detach",
-            "legwork delegate t.toml --session s",
-            "legwork results d --wait",
-        ];
-        for line in lines {
-            assert!(parse(line).is_err(), "{line}");
-        }
+    fn a_delegation_belongs_to_a_conversation_only_when_it_is_left() {
+        let left = parse("legwork delegate t.toml --detach --session s").expect("it is right");
+        assert!(matches!(left.command, Command::Delegate(args) if args.detach));
+        assert!(parse("legwork delegate t.toml --session s").is_err());
     }
 
     #[test]

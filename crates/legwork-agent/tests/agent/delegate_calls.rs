@@ -266,7 +266,7 @@ async fn inv_18_children_get_no_more_than_the_caller_has_and_delegate_only_above
     }
 }
 
-/// Proves BUILD-9.
+/// Proves BUILD-9, BUILD-29.
 #[tokio::test]
 async fn build_05_a_child_has_the_callers_folder_route_and_tools() {
     let door = Door::new(DelegateOptions { depth_max: 3, ..OPTIONS }).await;

@@ -12,7 +12,7 @@ fn keyed(goals: &[&str]) -> NewBatch {
     NewBatch { call_key: Some(call_key("call_1")), ..batch(goals) }
 }
 
-/// Proves DISP-6.
+/// Proves DISP-6, DUR-17.
 #[tokio::test(start_paused = true)]
 async fn a_join_claims_each_unit_once_and_a_later_one_takes_the_claim_up() {
     let scene = Scene::new(2).await;

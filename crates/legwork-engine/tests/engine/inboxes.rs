@@ -102,6 +102,7 @@ async fn dlv_01_completions_come_one_a_turn_in_the_order_in_which_they_became_re
     assert_eq!(desk.offered(), [2, 0, 1].map(|place| unit(&tickets[place])));
 }
 
+/// Proves DUR-15.
 #[tokio::test(start_paused = true)]
 async fn dlv_02_a_busy_session_keeps_the_order_and_gets_it_at_its_next_idle_moment() {
     let scene = Scene::new(1).await;
@@ -220,6 +221,7 @@ async fn k02_what_a_dead_holder_of_the_session_had_claimed_is_offered_again() {
     assert_eq!(desk.offered(), [unit(&ticket)]);
 }
 
+/// Proves DUR-15: nothing is used up by many tries.
 #[tokio::test(start_paused = true)]
 async fn k06_a_turn_that_cannot_be_stored_brings_the_result_back_with_growing_gaps() {
     let scene = Scene::new(2).await;
@@ -268,6 +270,7 @@ async fn k06_a_claim_that_an_idle_session_sits_on_is_taken_back_after_a_minute()
     assert_eq!(desk.offered()[2], unit(&second));
 }
 
+/// Proves RECOV-8: what is dropped with its session is ready again and offered to the next one.
 #[tokio::test(start_paused = true)]
 async fn k06_a_session_that_closes_keeps_no_claim() {
     let scene = Scene::new(1).await;
@@ -345,6 +348,7 @@ async fn k33_an_engine_that_ends_waits_for_no_inbox_and_gives_the_claim_back() {
     assert_eq!(record.deliveries[0].state, DeliveryState::Ready { tries: 1 });
 }
 
+/// Proves BUILD-30.
 #[tokio::test(start_paused = true)]
 async fn mode_01_what_a_child_delegates_is_joined_and_never_offered() {
     let scene = Scene::new(2).await;

@@ -142,7 +142,7 @@ async fn note_04_a_notice_waits_in_the_store_for_its_session() {
     assert_eq!(desk.last_offer().notice, None);
 }
 
-/// Proves NOTE-4.
+/// Proves NOTE-4, DUR-16.
 #[tokio::test(start_paused = true)]
 async fn note_04_a_notice_is_no_unit() {
     let scene = Scene::new(2).await;

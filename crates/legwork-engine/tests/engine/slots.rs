@@ -9,7 +9,7 @@ use legwork_testkit::worlds::Chance;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Proves REG-10, DISP-5.
+/// Proves REG-10, DISP-5, BUILD-2.
 #[tokio::test(start_paused = true)]
 async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
     let scene = Scene::new(10).await;

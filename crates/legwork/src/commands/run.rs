@@ -1,6 +1,8 @@
 //! `legwork run`: one prompt, one answer on stdout. What the agent delegates is joined, and the exit code tells the truth
 //! about all of it.
 
+mod totals;
+
 use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
@@ -13,12 +15,13 @@ use legwork_core::batch::Reach;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
-use legwork_core::ports::{Delegator, Facts, NewSession, SessionKind, SessionRecord, StopNotice};
+use legwork_core::ports::{Delegator, Facts, Filter, NewSession, SessionKind, SessionRecord, StopNotice};
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
 use legwork_engine::recovery::Orphans;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use totals::Totals;
 
 use crate::args::RunArgs;
 use crate::failure::{CliError, Exit, Kind};
@@ -105,7 +108,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         return Ok(Exit::Interrupted);
     }
     let told = match ended {
-        Ok(Ended::Answered(outcome)) => Some(told_of(&workplace, *outcome).await),
+        Ok(Ended::Answered(outcome)) => Some(told_of(&workplace, &session, *outcome).await),
         Ok(Ended::Released | Ended::LeftAtOnce) => None,
         Err(error) => {
             workplace.close().await;
@@ -205,18 +208,19 @@ fn asked_for(asked: Asked, stop: &SessionStop, interrupted: &mut bool) -> Option
 struct Told {
     report: Report,
     delegations: Vec<Value>,
+    totals: Totals,
     /// Everything ended with a whole answer.
     whole: bool,
 }
 
 /// Waits a bounded time for what a stop cut off, and gathers what was delegated.
-async fn told_of(workplace: &Workplace, outcome: RunOutcome) -> Result<Told, CliError> {
+async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome) -> Result<Told, CliError> {
     let RunOutcome { report, delegations, arrivals_answered } = outcome;
-    let whole = report.ending == Ending::Answered && arrivals_answered;
-    let mut told = Told { whole, delegations: Vec::new(), report };
+    let mut whole = report.ending == Ending::Answered && arrivals_answered;
+    let mut printed = Vec::new();
     let delegated = delegations.unwrap_or_else(|error| {
         stderr::tell(&format!("error: what was delegated cannot be read: {error}"));
-        told.whole = false;
+        whole = false;
         Vec::new()
     });
     // Deadline: a stop ends every subagent within its grace; an answered prompt has joined all of them.
@@ -225,11 +229,17 @@ async fn told_of(workplace: &Workplace, outcome: RunOutcome) -> Result<Told, Cli
         tokio::time::timeout_at(until, workplace.handle.settled(id)).await.ok();
         if let Some(record) = workplace.store.delegation(id).await? {
             let batch = BatchResult::of(&record);
-            told.whole &= batch.is_success(record.children.len());
-            told.delegations.push(json!(batch));
+            whole &= batch.is_success(record.children.len());
+            printed.push(json!(batch));
         }
     }
-    Ok(told)
+    let records = if delegated.is_empty() {
+        Vec::new()
+    } else {
+        workplace.store.delegations(Filter::Of(session.clone())).await?
+    };
+    let totals = Totals::of(&report, &delegated, &records);
+    Ok(Told { report, delegations: printed, totals, whole })
 }
 
 async fn print(
@@ -238,10 +248,15 @@ async fn print(
     told: Told,
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
-    let Told { report, delegations, whole } = told;
+    let Told { report, delegations, totals, whole } = told;
     let (answer, error) = (report.answer.as_deref(), report.error.as_deref());
     let text = if invocation.common.json {
-        let mut document = json!({"answer": answer, "session_id": session, "delegations": delegations});
+        let mut document = json!({
+            "answer": answer,
+            "session_id": session,
+            "delegations": delegations,
+            "totals": totals.to_json(),
+        });
         if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
             fields.insert("failure".to_owned(), json!(error));
         }

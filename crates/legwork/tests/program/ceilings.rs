@@ -19,7 +19,7 @@ fn offered(entry: &Entry) -> Vec<String> {
 
 const FILES: [&str; 5] = ["list_files", "patch", "read_file", "search_files", "write_file"];
 
-/// Proves SEC-2, SEC-3, CFG-14.
+/// Proves SEC-2, SEC-3, CFG-14, BUILD-2.
 #[test]
 fn build_10_build_13_a_ceiling_holds_for_children_at_the_offer_and_at_the_call() {
     let delegates = Script::new()
@@ -39,11 +39,34 @@ fn build_10_build_13_a_ceiling_holds_for_children_at_the_offer_and_at_the_call()
     let log = server.log();
     let own = offered(log.of("the prompt")[0]);
     assert!(own.contains(&"terminal".to_owned()) && own.contains(&"delegate_task".to_owned()), "{own:?}");
+    assert_eq!(offered(log.of("the prompt")[1]), own, "making a child leaves the caller's tools alone");
     let child = log.of("piece of work");
     assert_eq!(offered(child[0]), FILES, "no child has more than the ceiling, nor may it delegate");
     let said = child[2].body["messages"].to_string();
     assert_eq!(said.matches("not allowed").count(), 2, "{said}");
     assert!(!home.project().join("reached.txt").exists());
+}
+
+#[test]
+fn kill_02_without_orchestrators_every_child_is_a_leaf() {
+    let levels_below = |orchestrators: &str| {
+        let delegates =
+            |goal: &str| Script::new().step(call("delegate_task", json!({"goal": goal}))).step(say("done"));
+        let scripts = Scripts::default()
+            .agent("the prompt", delegates("a piece of work to be done"))
+            .agent("piece of work", delegates("the leaf"));
+        let server = ScriptedServer::start(scripts);
+        let home = Home::with(&server);
+        let order = home.legwork(&["run", "this is the prompt"]).set("max_spawn_depth", 3);
+        let ended = order.env("LEGWORK_DELEGATION_ORCHESTRATOR_ENABLED", orchestrators).run();
+        assert_eq!(ended.code, 0, "{ended}");
+        let log = server.log();
+        assert!(offered(log.of("the prompt")[0]).contains(&"delegate_task".to_owned()), "a session may");
+        let may = offered(log.of("piece of work")[0]).contains(&"delegate_task".to_owned());
+        (may, home.legwork(&["ps", "--all", "--json"]).run().json()["delegations"].as_array().map(Vec::len))
+    };
+    assert_eq!(levels_below("true"), (true, Some(2)));
+    assert_eq!(levels_below("false"), (false, Some(1)), "neither offered nor done");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn k15_a_command_that_hides_its_mark_is_gone_when_the_program_is() {
     assert!(!command.starts_with(b"sleep\0991"), "process {pid} lives on");
 }
 
-/// Proves REG-11.
+/// Proves REG-11, BUILD-29.
 #[test]
 fn k37_what_a_command_does_to_its_surroundings_stays_with_it() {
     let spoil = "export SPOILED=1; cd /; umask 0; ulimit -n 10; trap '' INT; echo spoiled";

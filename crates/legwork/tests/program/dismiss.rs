@@ -35,7 +35,7 @@ fn undelivered(home: &Home) -> String {
     id
 }
 
-/// Proves DUR-8.
+/// Proves DUR-8, DUR-17.
 #[test]
 fn k05_results_are_given_up_by_name_and_the_ledger_says_so() {
     let server = ScriptedServer::start(scripts());

@@ -73,6 +73,65 @@ fn proc_03_a_process_that_is_handed_over_goes_on_under_whoever_asked() {
     home.assert_nothing_runs();
 }
 
+/// Asks again and again, until a message of the conversation says `words` or it took too long.
+fn asks_until(words: &'static str, command: &'static str) -> Script {
+    Script::from_fn(move |talk| match talk.step() {
+        0 => call("delegate_task", json!({"tasks": [{"goal": "server: make one run"}]})),
+        1..100 if !talk.messages.iter().any(|message| message.text.contains(words)) => {
+            call("terminal", json!({"command": command}))
+        }
+        _ => say("enough"),
+    })
+}
+
+/// Proves MODE-8: a one-shot joins what it delegates, and is told of a process that ends all the same.
+#[test]
+fn mode_08_a_one_shot_joins_its_subagents_and_hears_of_the_end_of_a_process() {
+    let child = Script::new()
+        .step(background("until test -e go; do sleep 0.02; done; exit 5"))
+        .step(call(
+            "process",
+            json!({"action": "hand_off", "id": "proc_1", "purpose": "It waits for the file."}),
+        ))
+        .step(say("it waits"));
+    let parent = asks_until("ended with exit code 5", "touch go; sleep 0.05");
+    let server = ScriptedServer::start(Scripts::default().agent("server:", child).agent("boss", parent));
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "boss: get a server", "--json"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let log = server.log();
+    let second = log.of("boss")[1].body.to_string();
+    assert!(second.contains("it waits"), "the results are those of the call: {second}");
+    let last = log.of("boss").last().expect("requests").body.to_string();
+    assert!(last.contains("ended with exit code 5") && last.contains("had handed it over to you"), "{last}");
+    home.assert_nothing_runs();
+}
+
+#[test]
+fn cfg_16_ends_of_a_subagents_processes_are_told_above_when_the_setting_says_so() {
+    let told = |surfaces: Option<&str>| {
+        let child = Script::new()
+            .step(background("echo hello; exit 7"))
+            .step(call("process", json!({"action": "wait", "id": "proc_1"})))
+            .step(say("it ended"));
+        let parent = Script::new()
+            .step(call("delegate_task", json!({"tasks": [{"goal": "server: make one run"}]})))
+            .step(call("terminal", json!({"command": "true"})))
+            .step(say("enough"));
+        let server = ScriptedServer::start(Scripts::default().agent("server:", child).agent("boss", parent));
+        let home = Home::with(&server);
+        let mut order = home.legwork(&["run", "boss: get a server"]);
+        if let Some(surfaces) = surfaces {
+            order = order.env("LEGWORK_DELEGATION_SURFACE_CHILD_PROCESS_NOTIFICATIONS", surfaces);
+        }
+        let ended = order.run();
+        assert_eq!(ended.code, 0, "{ended}");
+        let last = server.log().of("boss").last().expect("requests").body.to_string();
+        last.contains("a background process of your subagent")
+    };
+    assert_eq!([told(None), told(Some("false")), told(Some("true"))], [false, false, true]);
+}
+
 /// Proves RUN-26: what the asker had read and the child has written is named.
 #[test]
 fn run_26_files_that_the_asker_had_read_and_the_child_has_written_are_named() {

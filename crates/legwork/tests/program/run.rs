@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use legwork_testkit::server::{
-    Alternation, Conversation, Script, ScriptedServer, Scripts, call, gate, say, unauthorized,
+    Alternation, Conversation, Script, ScriptedServer, Scripts, Usage, call, gate, say, unauthorized,
 };
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn k04_what_is_delegated_is_joined_and_comes_back_to_the_model_and_to_the_caller
     let document = ended.json();
     let mut keys: Vec<&String> = document.as_object().expect("an object").keys().collect();
     keys.sort();
-    assert_eq!(keys, ["answer", "delegations", "session_id"]);
+    assert_eq!(keys, ["answer", "delegations", "session_id", "totals"]);
     let answer = document["answer"].as_str().expect("an answer");
     assert!(answer.contains("one is done") && answer.contains("two is done"), "{answer}");
     let [delegation] = document["delegations"].as_array().expect("a list").as_slice() else {
@@ -88,6 +88,25 @@ fn k42_a_child_sees_its_own_task_and_nothing_of_the_conversation() {
         let tools = request["tools"].to_string();
         assert!(tools.contains("terminal") && !tools.contains("delegate_task"), "{tools}");
     }
+}
+
+#[test]
+fn fin_07_what_all_subagents_took_is_in_the_totals_of_the_prompt() {
+    let nested = |goal: &'static str, usage: Usage| {
+        Script::from_fn(move |talk| match talk.step() {
+            0 => call("delegate_task", json!({"goal": goal})).usage(usage),
+            _ => say("done").usage(usage),
+        })
+    };
+    let scripts = Scripts::default()
+        .agent("the prompt", nested("middle work to be done", Usage::new(100, 1)))
+        .agent("middle work", nested("leaf work to be done", Usage::new(1000, 10)))
+        .agent("leaf work", Script::new().step(say("done").usage(Usage::new(10_000, 100))));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let ended = home.legwork(&["run", "the prompt", "--json"]).set("max_spawn_depth", 2).run();
+    assert_eq!(ended.json()["totals"]["tokens"], json!({"input": 12_200, "output": 122}), "{ended}");
+    assert_eq!(ended.json()["totals"]["cost_status"], json!("unknown"), "{ended}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn k12_a_stop_of_the_delegation_ends_all_its_children_and_no_others() {
     home.assert_nothing_runs();
 }
 
-/// Proves REG-14.
+/// Proves REG-14, KILL-3.
 #[test]
 fn stop_all_ends_the_work_of_every_process() {
     let server = ScriptedServer::start(scripts());
@@ -90,7 +90,7 @@ fn stop_all_ends_the_work_of_every_process() {
     assert_eq!(later.code, 0, "an old stop does not reach later work: {later}");
 }
 
-/// Proves REG-15, ROUTE-9, SEC-12, DISP-2, DISP-23.
+/// Proves REG-15, ROUTE-9, SEC-12, DISP-2, DISP-23, KILL-3.
 #[test]
 fn a_stop_by_session_reaches_what_that_session_started() {
     let server = ScriptedServer::start(scripts());

@@ -87,6 +87,24 @@ fn wt_05_two_children_edit_the_same_file_and_nothing_is_lost() {
     home.assert_nothing_runs();
 }
 
+#[test]
+fn build_26_the_text_before_the_pictures_tells_of_the_worktree() {
+    let server = ScriptedServer::start(Scripts::default().agent("look at", Script::new().step(say("seen"))));
+    let home = home_with_repository(&server);
+    let picture = "data:image/png;base64,iVBORw0KGgo=";
+    home.write("tasks.json", json!({"tasks": [{"goal": "look at it", "images": [picture]}]}).to_string());
+    let order = home.legwork(&["delegate", "tasks.json", "--json"]);
+    let ended = order.env("LEGWORK_DELEGATION_WORKTREE_ISOLATION", "true").run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let path = worktree(&ended.results()[0])["path"].as_str().expect("a path").to_owned();
+    let log = server.log();
+    let parts = log.of("look at")[0].body["messages"][1]["content"].as_array().expect("parts").clone();
+    let [text, image] = parts.as_slice() else { panic!("two parts: {parts:?}") };
+    let said = text["text"].as_str().expect("text first");
+    assert!(said.contains("git worktree of your own") && said.contains(&path), "{said}");
+    assert_eq!(image["image_url"]["url"], picture);
+}
+
 /// Proves WT-3: isolation that cannot be given is an error, and the child has not run.
 #[test]
 fn wt_03_without_a_repository_nothing_runs_in_the_shared_folder() {

@@ -80,6 +80,7 @@ async fn k07_a_completion_of_another_session_is_not_taken() {
     assert_eq!(machine.history(open.handle.session()).await.len(), 5);
 }
 
+/// Proves RECOV-8.
 #[tokio::test(start_paused = true)]
 async fn an_offer_that_is_dropped_is_not_taken() {
     let machine = Machine::new();

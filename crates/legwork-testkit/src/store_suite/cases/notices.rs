@@ -35,6 +35,8 @@ async fn due(owned: &Owned) -> Vec<(UnitId, Option<usize>)> {
 }
 
 /// A notice is due with the failure that it tells of, and ends like a unit; the unit's results come all the same, behind it.
+///
+/// Proves DUR-16.
 pub async fn a_notice_goes_the_way_of_a_unit_and_is_none(place: &dyn Place) {
     let store = place.open();
     let mut owned = accept(&store, 2, &[&[0, 2], &[1]]).await;
@@ -59,7 +61,9 @@ pub async fn a_notice_goes_the_way_of_a_unit_and_is_none(place: &dyn Place) {
     let order = [(notice, Some(2)), (owned.unit(0).clone(), None)];
     assert_eq!(due(&owned).await, order, "what is taken is not taken away");
     store.acknowledge(vec![claim], Timestamp(6)).await.expect("it is told");
-    assert_eq!(owned.stored().await.notices[0].delivery.state, DeliveryState::Delivered);
+    let record = owned.stored().await;
+    assert_eq!(record.notices[0].delivery.state, DeliveryState::Delivered);
+    assert_eq!(record.deliveries[0].state, DeliveryState::Ready { tries: 0 }, "the unit is as it was");
     assert_eq!(due(&owned).await, order[1..]);
 }
 

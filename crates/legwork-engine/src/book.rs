@@ -18,7 +18,7 @@ pub use supervision::Warning;
 pub use vocabulary::{Adopted, Effect, Event, Loss, NewIds, ReplyTo};
 
 use crate::options::Options;
-use legwork_core::batch::{Fallback, NewBatch, Reach, Unit};
+use legwork_core::batch::{Fallback, Lineage, NewBatch, Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
@@ -99,20 +99,27 @@ impl Book {
 
     /// Why `batch` cannot be accepted now, if it cannot.
     pub fn objection(&self, batch: &NewBatch) -> Option<Refusal> {
-        let depth = batch.lineage.depth;
         let asked = batch.tasks.len();
-        if asked == 0 {
-            Some(Refusal::Empty)
-        } else if self.gate == Gate::Paused {
+        let to_tasks = || match asked {
+            0 => Some(Refusal::Empty),
+            _some => self.capacity.objection(asked, &self.load()),
+        };
+        self.objection_to(&batch.lineage).or_else(to_tasks)
+    }
+
+    /// Why no call of this caller can be accepted now, whatever its tasks are (TOOL-13).
+    pub fn objection_to(&self, caller: &Lineage) -> Option<Refusal> {
+        let depth = caller.depth;
+        if self.gate == Gate::Paused {
             Some(Refusal::Paused)
         } else if self.gate == Gate::Released {
             Some(Refusal::Ending)
-        } else if self.is_ending(batch.lineage.parent.as_ref()) {
+        } else if self.is_ending(caller.parent.as_ref()) {
             Some(Refusal::Stopping)
         } else if depth >= self.options.depth_max {
             Some(Refusal::TooDeep { depth, depth_max: self.options.depth_max })
         } else {
-            self.capacity.objection(asked, &self.load())
+            None
         }
     }
 

@@ -23,10 +23,10 @@ use crate::wiring::Wiring;
 use announce::End;
 use commit::{Commits, Done};
 use housekeeping::Chores;
-use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::batch::{Lineage, NewBatch, Ticket};
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Steer, StopNotice, Stopped};
+use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Refusal, Steer, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
@@ -40,6 +40,8 @@ use tokio::time::Instant;
 /// What the dispatcher can be told.
 pub(crate) enum Message {
     Dispatch(Box<NewBatch>, oneshot::Sender<Result<Ticket, DispatchError>>),
+    /// Whether a caller may delegate at all.
+    Objection(Lineage, oneshot::Sender<Option<Refusal>>),
     /// Answered when all children have settled, or with the reason why that will not be stored here.
     Join(DelegationId, oneshot::Sender<Result<(), String>>),
     /// As `Join`, for the children of one unit.
@@ -218,6 +220,10 @@ impl Dispatcher {
     fn take_in(&mut self, message: Message) {
         match message {
             Message::Dispatch(batch, reply) => self.dispatch(batch, reply),
+            Message::Objection(caller, reply) => {
+                // Whoever went away needs no answer.
+                reply.send(self.book.objection_to(&caller)).ok();
+            }
             Message::Join(delegation, reply) => self.join(delegation, reply),
             Message::JoinUnit(delegation, unit, reply) => self.join_unit(&delegation, unit, reply),
             Message::Stop { scope, notice, reply } => {

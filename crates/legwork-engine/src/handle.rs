@@ -6,12 +6,12 @@ use crate::dispatcher::{Dispatcher, Message, Start};
 use crate::options::{Options, OptionsError};
 use crate::steering;
 use crate::wiring::Wiring;
-use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::batch::{Lineage, NewBatch, Ticket};
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, SteerError,
-    StopNotice, Stopped, StoreError, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, Refusal,
+    SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::steering::{Asked, Request, Scope, Wish};
 use std::sync::Arc;
@@ -206,6 +206,12 @@ impl Delegator for Handle {
                 (answer, _) => answer,
             }
         })
+    }
+
+    fn objection(&self, caller: &Lineage) -> Pending<'_, Option<Refusal>> {
+        let caller = caller.clone();
+        // An engine that has ended says so when it is asked to accept the call.
+        Box::pin(async move { self.ask(|reply| Message::Objection(caller, reply)).await.flatten() })
     }
 
     fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>> {

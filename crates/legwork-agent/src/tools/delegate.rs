@@ -16,7 +16,7 @@ pub(super) mod tasks;
 use super::{Effect, Invocation, Site, Tool, ToolOutput, rights_of_children};
 use crate::models::ToolSpec;
 use action::Action;
-use budget::Budget;
+use budget::{Budget, Reserved};
 use legwork_core::batch::{
     AtCapacity, Fallback, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
 };
@@ -27,7 +27,7 @@ use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Delegator, JoinError, Joined, Pending};
 use legwork_core::steering::Scope;
 use lists::Lists;
-use routes::{NamedRoutes, NoRoutes, assign_routes};
+use routes::{NamedRoutes, NoRoutes, resolve_routes};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -154,10 +154,15 @@ impl DelegateTool {
         fields: &Value,
     ) -> Result<ToolOutput, String> {
         let Invocation { call_id, site, .. } = invocation;
-        let DelegateOptions { goal_bytes_max, on_crash, .. } = self.options;
-        let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max, on_crash };
-        let tasks = self.tasks(fields, &rules, site).map_err(|error| error.to_string())?;
-        let reserved = self.budget.reserve(tasks.len())?;
+        let (tasks, reserved) = match self.asked(fields, site) {
+            Ok(asked) => asked,
+            // Whether the caller may delegate at all comes before what it asks for (TOOL-13). A call that can be carried
+            // out leaves that to the engine, which knows whether it was accepted before.
+            Err(wrong) => {
+                let objection = delegator.objection(&site.lineage).await;
+                return Err(objection.map_or(wrong, |refusal| refusal.to_string()));
+            }
+        };
         let batch = self.batch(site, call_id, tasks.clone());
         let mut unused = tasks::without_effect(fields);
         if !self.options.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
@@ -174,11 +179,26 @@ impl DelegateTool {
         }
     }
 
-    /// The tasks of a call, each with the route that is named for it.
+    /// The tasks of a call, and room for them in what this conversation may start.
+    fn asked(&self, fields: &Value, site: &Site) -> Result<(Vec<Task>, Reserved<'_>), String> {
+        let DelegateOptions { goal_bytes_max, on_crash, .. } = self.options;
+        let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max, on_crash };
+        let tasks = self.tasks(fields, &rules, site).map_err(|error| error.to_string())?;
+        let reserved = self.budget.reserve(tasks.len())?;
+        Ok((tasks, reserved))
+    }
+
+    /// The tasks of a call, each with the route that is named for it. A route that cannot be used is said before anything
+    /// else that is wrong with the list (TOOL-13).
     fn tasks(&self, fields: &Value, rules: &TaskRules, site: &Site) -> Result<Vec<Task>, TaskError> {
+        let routes = match route_names(fields, rules) {
+            Ok(names) => Ok(resolve_routes(&names, (self.routes.as_ref(), &site.setting.route))?),
+            Err(unreadable) => Err(unreadable),
+        };
         let mut tasks = parse_tasks(fields, rules)?;
-        let names = route_names(fields, rules)?;
-        assign_routes(&mut tasks, &names, (self.routes.as_ref(), &site.setting.route))?;
+        for (task, route) in tasks.iter_mut().zip(routes?) {
+            task.route = route;
+        }
         Ok(tasks)
     }
 

@@ -194,7 +194,9 @@ impl Turn<'_> {
             Actor::Session(_) => None,
         };
         let task = task.map(|message| quote(head_of(&message.plain_text(), room / 2)));
-        let ids = ledger::ids(earlier.into_iter().map(str::to_owned).chain(digest::texts(replaced)));
+        let called = ledger::called(&*self.agent.facts, &self.agent.site.actor, replaced).await;
+        let earlier = earlier.into_iter().map(str::to_owned).chain(called);
+        let ids = ledger::ids(earlier.chain(digest::texts(replaced)));
         let ledger = ledger::lines(&*self.agent.facts, &self.agent.site.lineage, ids).await;
         let told = quote(head_of(told.trim(), room));
         Wording { task: task.as_deref(), told: &told, ledger: &ledger, ledger_bytes_max: room }.text()

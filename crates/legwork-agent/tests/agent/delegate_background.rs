@@ -4,9 +4,9 @@ use crate::delegate_calls::{Door, OPTIONS};
 use crate::fakes::{Bench, FakeDelegator, FakeModel, Say, call, json_of};
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Effect, Site, Tool};
 use legwork_core::batch::{AtCapacity, Fallback, Reach};
-use legwork_core::child::ChildState;
+use legwork_core::child::{ChildState, Slot};
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
-use legwork_core::outcome::{Ending, FailureKind, Outcome};
+use legwork_core::outcome::{Ending, FailureKind, Force, Outcome, StopReason};
 use legwork_core::ports::ChildView;
 use legwork_core::pulse::Pulse;
 use legwork_core::steering::Scope;
@@ -22,7 +22,7 @@ fn session() -> SessionId {
 }
 
 /// The agent of a session that can be woken.
-fn site(door: &Door) -> Site {
+pub fn site(door: &Door) -> Site {
     Site { actor: Actor::Session(session()), reach: Reach::Push, ..door.bench.site() }
 }
 
@@ -47,6 +47,13 @@ fn view(number: u32, parent: Option<u32>) -> ChildView {
         elapsed: Duration::from_millis(1260),
         quiet: Duration::from_millis(310),
     }
+}
+
+/// Two children of the session, one below the other, one that has ended, and one of another session.
+pub fn own_and_foreign() -> Vec<ChildView> {
+    let ended = ChildView { state: ChildState::Settled(Outcome::Succeeded), ..view(9, None) };
+    let foreign = ChildView { session: SessionId::from_bits(2), ..view(3, None) };
+    vec![view(1, None), foreign, view(2, Some(1)), ended]
 }
 
 fn ids(answer: &Value) -> Vec<&str> {
@@ -216,6 +223,7 @@ async fn mode_03_a_call_comes_back_later_only_where_its_front_door_says_so() {
     }
 }
 
+/// Proves TOOL-9.
 #[tokio::test]
 async fn mode_01_only_the_session_itself_is_answered_at_once() {
     for (depth, reach, expected) in
@@ -248,9 +256,7 @@ fn tool_07_what_is_promised_is_what_happens() {
     assert_eq!(push.parameters.get("required"), None);
     let joined = spec(OPTIONS);
     assert!(joined.description.contains("comes back when all of them have ended"));
-    assert!(
-        !joined.description.contains("handle") && joined.parameters["properties"].get("action").is_none()
-    );
+    assert!(!joined.description.contains("handle"), "{}", joined.description);
 }
 
 #[tokio::test]
@@ -299,6 +305,31 @@ async fn ctrl_04_unknown_ended_and_foreign_children_are_not_there_in_the_same_wo
         assert_eq!(answers.len(), 1, "{answers:?}");
     }
     assert_eq!((door.delegator.steers().len(), door.delegator.stops().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn ctrl_07_what_ends_or_has_just_ended_is_told_apart_and_its_result_is_still_to_come() {
+    let mut delegator = FakeDelegator::new().await;
+    delegator.too_late = true;
+    let door = Door::to(delegator, PUSH);
+    let stopping = ChildState::Stopping {
+        attempt: 1,
+        cause: StopReason::Cancelled,
+        force: Force::Ask,
+        slot: Slot::Held,
+    };
+    door.delegator.show(vec![view(1, None), ChildView { state: stopping, ..view(2, None) }]);
+    for (action, id, words) in [
+        ("steer", "sa-0-00000001", "has ended in the same moment"),
+        ("stop", "sa-0-00000001", "has ended in the same moment"),
+        ("steer", "sa-0-00000002", "is ending and reads no more messages"),
+    ] {
+        let answer = ask(&door, json!({"action": action, "subagent_id": id, "message": "hurry"})).await;
+        let error = answer["error"].as_str().expect("an error");
+        assert!(error.contains(words) && error.contains("its result comes"), "{action} {id}: {error}");
+    }
+    let told: Vec<ChildId> = door.delegator.steers().into_iter().map(|(child, ..)| child).collect();
+    assert_eq!(told, [ChildId::from_bits(0, 1)], "one that is ending is not asked");
 }
 
 #[tokio::test]

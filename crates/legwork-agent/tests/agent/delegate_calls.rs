@@ -65,6 +65,7 @@ fn task(goal: &str, context: Option<&str>) -> Task {
     Task { goal: goal.to_owned(), context: context.map(str::to_owned), ..Task::default() }
 }
 
+/// Proves TASK-10: the same goal may stand twice in one list.
 #[tokio::test]
 async fn k23_every_shape_that_means_something_is_understood() {
     let long = "read the first file";

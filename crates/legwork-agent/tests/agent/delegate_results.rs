@@ -28,11 +28,9 @@ async fn out_01_results_come_in_the_order_of_the_tasks_with_their_claim() {
     assert_eq!(of("task_index"), [0, 1]);
     assert_eq!(of("status"), ["completed", "completed"]);
     assert_eq!(of("summary"), ["did: a", "did: b"]);
-    assert_eq!(
-        (&answer["delegation_id"], &answer["total_duration_seconds"]),
-        (&json!("deleg_00000001"), &json!(0.5))
-    );
-    assert_eq!(answer.get("note"), None);
+    let keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["results", "total_duration_seconds"]);
+    assert_eq!(answer["total_duration_seconds"], json!(0.5));
     assert_eq!(output.acknowledge.len(), 1);
 }
 

@@ -6,6 +6,7 @@ mod asking;
 mod conversation;
 mod delegate_background;
 mod delegate_calls;
+mod delegate_order;
 mod delegate_results;
 mod engine;
 mod fakes;

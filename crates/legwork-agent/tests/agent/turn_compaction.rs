@@ -1,9 +1,9 @@
 //! A conversation that grows past its model's window: summaries in the loop, what survives them, and their end.
 
 use crate::asking::{model as remote, options};
-use crate::fakes::{Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, call, failure};
+use crate::fakes::{Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, call, failure, rights};
 use legwork_agent::models::{Model, ModelRequest, RemoteOptions};
-use legwork_agent::tools::{Effect, Tool, ToolOutput};
+use legwork_agent::tools::{DelegateTool, Effect, Tool, ToolOutput};
 use legwork_agent::turn::Context;
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task};
 use legwork_core::ids::{DelegationId, SessionId};
@@ -326,6 +326,36 @@ async fn k25_ids_states_and_addresses_of_delegations_survive_every_summary() {
         }
         assert!(!summary.contains(other.as_str()) && !summary.contains("deleg_ffffffff"), "{summary}");
     }
+}
+
+#[tokio::test]
+async fn k25_a_call_that_waited_is_told_of_although_its_answer_names_no_id() {
+    let delegator = Arc::new(FakeDelegator::new().await);
+    let tool = DelegateTool::new(crate::delegate_calls::OPTIONS);
+    tool.connect(Arc::clone(&delegator) as Arc<_>);
+    let more = FakeTool::new("more", Effect::ReadOnly, |_| {
+        Box::pin(async { ToolOutput::ok("words and more of them ".repeat(150)) })
+    });
+    let more_of = |id: &str| Say::Calls("", vec![call(id, "more", json!({}))]);
+    let script = vec![
+        Say::Calls("", vec![call("a", "delegate_task", json!({"goal": "count the whales"}))]),
+        more_of("b"),
+        more_of("c"),
+        more_of("d"),
+        Say::Text("short"),
+        Say::Text("done"),
+    ];
+    let mut bench = Bench {
+        facts: Arc::clone(&delegator.store) as Arc<dyn Facts>,
+        ..Bench::new(FakeModel::with_window(WINDOW, script), vec![Arc::new(tool) as Arc<dyn Tool>, more])
+    };
+    bench.rights = rights(&["delegate_task", "more"]);
+    let report = bench.run().await;
+    assert_eq!(report.answer.as_deref(), Some("done"), "{report:?}");
+    let requests = bench.model.requests();
+    let summary = requests.iter().find_map(summary_in).expect("there is a summary");
+    let line = summary.lines().find(|line| line.starts_with("- deleg_00000001: settled"));
+    assert!(line.is_some_and(|line| line.contains("`legwork results deleg_00000001`")), "{summary}");
 }
 
 #[tokio::test]

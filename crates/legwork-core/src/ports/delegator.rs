@@ -1,7 +1,7 @@
 //! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
 
 use super::{Inbox, Pending, Watch};
-use crate::batch::{NewBatch, Ticket};
+use crate::batch::{Lineage, NewBatch, Ticket};
 use crate::child::ChildState;
 use crate::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use crate::outcome::{Force, StopReason};
@@ -19,6 +19,10 @@ pub trait Delegator: Send + Sync {
     ///
     /// Dropping the future does not take the delegation back once it was recorded.
     fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>>;
+
+    /// Why a call of this caller would be refused whatever its tasks are, if it would: a pause, an end, its depth. Nothing is
+    /// promised for later.
+    fn objection(&self, caller: &Lineage) -> Pending<'_, Option<Refusal>>;
 
     /// Waits until every child of the delegation has settled, and claims its units. The caller owes the store an
     /// acknowledgement of the claims, in the commit of the turn that carries the results.

@@ -72,16 +72,26 @@ async fn k06_the_same_call_twice_at_once_makes_one_set_of_children() {
     assert_eq!(scene.handle.view(None).await, [], "the second set is gone");
 }
 
+/// Proves OUT-10.
 #[tokio::test(start_paused = true)]
 async fn k23_a_refusal_leaves_nothing_behind() {
     let scene = Scene::new(1).await;
     let empty = scene.handle.dispatch(batch(&[])).await;
     assert_eq!(empty, Err(DispatchError::Refused(Refusal::Empty)));
     scene.handle.pause().await.expect("the store takes it");
-    let paused = scene.handle.dispatch(batch(&["answer"])).await;
-    assert_eq!(paused, Err(DispatchError::Refused(Refusal::Paused)));
+    let caller = batch(&[]).lineage;
+    for goals in [&["answer"][..], &[]] {
+        let paused = scene.handle.dispatch(batch(goals)).await;
+        assert_eq!(
+            paused,
+            Err(DispatchError::Refused(Refusal::Paused)),
+            "it comes before the tasks (TOOL-13)"
+        );
+        assert_eq!(scene.handle.objection(&caller).await, Some(Refusal::Paused));
+    }
     assert_eq!(scene.store.offered(), []);
     scene.handle.resume().await.expect("the store takes it");
+    assert_eq!(scene.handle.objection(&caller).await, None);
     let ticket = scene.dispatch(&["answer"]).await;
     scene.joined(&ticket).await;
 }

@@ -60,6 +60,8 @@ async fn k16_depth_is_hard() {
     let scene = Scene::new(4).await;
     let mut deep = batch(&["answer"]);
     deep.lineage.depth = 4;
+    let objection = scene.handle.objection(&deep.lineage).await;
+    assert_eq!(objection, Some(Refusal::TooDeep { depth: 4, depth_max: 4 }));
     let refused = scene.handle.dispatch(deep).await;
     assert_eq!(refused, Err(DispatchError::Refused(Refusal::TooDeep { depth: 4, depth_max: 4 })));
 }

@@ -52,6 +52,10 @@ fn kill_01_tasks_from_the_shell_are_refused_while_there_is_a_pause() {
 fn tool_17_a_prompt_is_answered_while_its_agent_is_told_that_it_cannot_delegate() {
     let prompt = Script::from_fn(|talk| match talk.step() {
         0 => call("delegate_task", json!({"goal": "a piece of work"})),
+        // What else is wrong with a call comes after that (TOOL-13).
+        1 if talk.last_text().contains("delegation is paused") => {
+            call("delegate_task", json!({"tasks": [{}]}))
+        }
         _ => say(format!("I heard: {}", talk.last_text())),
     });
     let server = ScriptedServer::start(Scripts::default().agent("the prompt", prompt));
@@ -62,7 +66,7 @@ fn tool_17_a_prompt_is_answered_while_its_agent_is_told_that_it_cannot_delegate(
     let heard = ended.json()["answer"].as_str().expect("text").to_owned();
     assert!(heard.contains("delegation is paused"), "{heard}");
     assert!(ended.stderr.contains("legwork pause off"), "a person is told too: {ended}");
-    assert_eq!(server.log().entries().len(), 2, "no child asked: {}", server.log().summary());
+    assert_eq!(server.log().entries().len(), 3, "no child asked: {}", server.log().summary());
 }
 
 #[test]

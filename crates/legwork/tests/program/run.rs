@@ -68,6 +68,57 @@ fn k04_what_is_delegated_is_joined_and_comes_back_to_the_model_and_to_the_caller
     assert!(home.ps().is_empty());
 }
 
+/// The sorted keys of an object.
+fn keys_of(value: &Value) -> Vec<&String> {
+    let mut keys: Vec<&String> = value.as_object().expect("an object").keys().collect();
+    keys.sort();
+    keys
+}
+
+/// Proves OUT-1, OUT-12: for the same tasks the tool and `delegate` give entries of the same keys, and nothing of the
+/// bookkeeping.
+#[test]
+fn out_01_the_tool_and_delegate_agree_on_the_keys_of_their_answers() {
+    let schema = json!({"type": "object"});
+    let mut tasks = two_pieces();
+    let list = tasks["tasks"].as_array_mut().expect("a list");
+    list.push(json!({"goal": "the third piece of work", "output_schema": schema}));
+    list.push(json!({"goal": "refused by the provider"}));
+    let arguments = tasks.clone();
+    let caller = Script::from_fn(move |talk| match talk.step() {
+        0 => call("delegate_task", arguments.clone()),
+        _ => say(talk.last_text()),
+    });
+    let scripts = || {
+        pieces()
+            .agent("third piece", Script::new().step(say("{\"a\": 1}")))
+            .agent("refused by", Script::new().step(unauthorized()))
+    };
+    let server = ScriptedServer::start(scripts().agent("the prompt", caller));
+    let asked =
+        Home::with(&server).legwork(&["run", "the prompt", "--json"]).set("oneshot_max_children", 4).run();
+    let text = asked.json()["answer"].as_str().expect("an answer").to_owned();
+    let of_tool: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {asked}"));
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks.to_string());
+    let of_delegate = home.legwork(&["delegate", "tasks.json", "--json"]).run().json();
+    let mut expected: Vec<String> = keys_of(&of_tool).into_iter().cloned().collect();
+    assert!(!expected.contains(&"delegation_id".to_owned()), "{expected:?}");
+    expected.insert(0, "delegation_id".to_owned());
+    assert_eq!(keys_of(&of_delegate), expected.iter().collect::<Vec<_>>());
+    let entries = |document: &Value| document["results"].as_array().expect("results").clone();
+    let (tools, delegates) = (entries(&of_tool), entries(&of_delegate));
+    assert_eq!((tools.len(), delegates.len()), (4, 4));
+    for (tool, delegate) in tools.iter().zip(&delegates) {
+        assert_eq!(keys_of(tool), keys_of(delegate));
+        assert_eq!((&tool["status"], &tool["summary"]), (&delegate["status"], &delegate["summary"]));
+    }
+    for document in [&of_tool, &of_delegate] {
+        assert!(!document.to_string().contains("\"_"), "bookkeeping shows: {document}");
+    }
+}
+
 #[test]
 fn k42_a_child_sees_its_own_task_and_nothing_of_the_conversation() {
     let server = ScriptedServer::start(pieces().agent("the prompt", orchestrator(two_pieces())));

@@ -24,6 +24,8 @@ pub(super) fn output(joined: Joined, summary_bytes_max: usize, notes: &[String])
     let cuts = Cuts::of(&batch, summary_bytes_max);
     let results: Vec<Value> = batch.results.iter().map(|entry| cuts.entry(entry)).collect();
     let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
+    // The caller's own call names it; only a front door without one shows the id (OUT-1).
+    answer.as_object_mut().expect("a result has fields").shift_remove("delegation_id");
     answer["results"] = Value::Array(results);
     if !notes.is_empty() {
         answer["note"] = json!(notes.join("; "));

@@ -49,12 +49,30 @@ impl NamedRoutes for NoRoutes {
 pub fn assign_routes(
     tasks: &mut [Task],
     names: &[Option<String>],
-    (routes, parent): (&dyn NamedRoutes, &Route),
+    known: (&dyn NamedRoutes, &Route),
 ) -> Result<(), TaskError> {
+    for (task, route) in tasks.iter_mut().zip(resolve_routes(names, known)?) {
+        task.route = route;
+    }
+    Ok(())
+}
+
+/// The route of each name, for a caller with the route `parent`.
+///
+/// # Errors
+/// [`TaskError`] with the first name that is unknown, or else the first route that cannot be used.
+pub(super) fn resolve_routes(
+    names: &[Option<String>],
+    (routes, parent): (&dyn NamedRoutes, &Route),
+) -> Result<Vec<Option<Route>>, TaskError> {
     check_routes(names, &routes.advertised())?;
     let mut resolved: HashMap<&str, Route> = HashMap::new();
-    for (index, (task, name)) in tasks.iter_mut().zip(names).enumerate() {
-        let Some(name) = name else { continue };
+    let mut found = Vec::with_capacity(names.len());
+    for (index, name) in names.iter().enumerate() {
+        let Some(name) = name else {
+            found.push(None);
+            continue;
+        };
         let route = match resolved.get(name.as_str()) {
             Some(route) => route.clone(),
             None => routes.resolve(name, parent).map_err(|message| TaskError {
@@ -63,9 +81,9 @@ pub fn assign_routes(
             })?,
         };
         resolved.insert(name, route.clone());
-        task.route = Some(route);
+        found.push(Some(route));
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Checks that there is a route of each name (TASK-15). No key is looked for.

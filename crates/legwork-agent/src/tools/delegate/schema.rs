@@ -140,11 +140,7 @@ fn parameters(options: &DelegateOptions, named: &dyn NamedRoutes) -> Value {
     if let Some(route) = routes::schema(named) {
         parameters["properties"]["tasks"]["items"]["properties"]["route"] = route;
     }
-    match options.reach {
-        // A caller that waits has nothing to look at, to steer or to stop.
-        Reach::Joined => {}
-        Reach::Push | Reach::History => add_control(&mut parameters["properties"]),
-    }
+    add_control(&mut parameters["properties"]);
     parameters
 }
 

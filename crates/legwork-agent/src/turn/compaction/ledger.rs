@@ -2,12 +2,16 @@
 //! and addresses are right after any number of summaries. A model has no part in it.
 
 use crate::excerpt::head_of;
+use crate::tools::DELEGATE_TASK;
 use legwork_core::batch::Lineage;
-use legwork_core::ids::DelegationId;
+use legwork_core::ids::{CallKey, DelegationId};
+use legwork_core::message::Message;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Facts;
 use legwork_core::record::{ChildRecord, DelegationRecord};
+use legwork_core::step::Actor;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Delegations that are listed; of more the last ones are.
 const DELEGATIONS_MAX: usize = 64;
@@ -37,6 +41,18 @@ pub(super) fn ids(texts: impl Iterator<Item = String>) -> Vec<DelegationId> {
     let mut last: Vec<String> = found.into_iter().rev().filter(|id| seen.insert(id.clone())).collect();
     last.truncate(DELEGATIONS_MAX);
     last.into_iter().rev().map(DelegationId::from_stored).collect()
+}
+
+/// The ids of what calls in these messages delegated: the answer of one that waited does not name it. A call that cannot
+/// be looked up is left to what the texts say.
+pub(super) async fn called(facts: &dyn Facts, actor: &Actor, messages: &[Arc<Message>]) -> Vec<String> {
+    let mut found = Vec::new();
+    let calls = messages.iter().flat_map(|message| message.calls());
+    for call in calls.filter(|call| call.name == DELEGATE_TASK) {
+        let key = CallKey { caller: actor.as_str().to_owned(), call: call.id.clone() };
+        found.extend(facts.by_call_key(&key).await.ok().flatten().map(|id| id.to_string()));
+    }
+    found
 }
 
 /// One line for each delegation that is the agent's own: for a child those it made, for a session all of its.

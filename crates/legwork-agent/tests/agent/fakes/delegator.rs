@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use legwork_agent::tools::ToolOutput;
-use legwork_core::batch::{Fallback, NewBatch, Reach, Ticket, Unit};
+use legwork_core::batch::{Fallback, Lineage, NewBatch, Reach, Ticket, Unit};
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
@@ -27,6 +27,10 @@ pub struct FakeDelegator {
     report: Box<dyn Fn(&str) -> Report + Send + Sync>,
     views: Mutex<Vec<ChildView>>,
     steers: Mutex<Vec<(ChildId, String, Option<SessionId>)>>,
+    /// Why this caller may not delegate at all.
+    pub objection: Option<Refusal>,
+    /// What is steered or stopped has ended since it was looked at.
+    pub too_late: bool,
     /// Joins never come back.
     pub hangs: bool,
     /// Calls come back by their groups.
@@ -60,6 +64,8 @@ impl FakeDelegator {
             report: Box::new(report),
             views: Mutex::default(),
             steers: Mutex::default(),
+            objection: None,
+            too_late: false,
             hangs: false,
             independent: false,
             later_inline: false,
@@ -132,7 +138,8 @@ impl Delegator for FakeDelegator {
                 batches.push(batch.clone());
                 u32::try_from(batches.len()).expect("there are few")
             };
-            if let Some(refusal) = self.refusals.lock().expect("no holder panics").pop() {
+            let refusal = self.refusals.lock().expect("no holder panics").pop();
+            if let Some(refusal) = self.objection.clone().or(refusal) {
                 return Err(refusal.into());
             }
             let id = DelegationId::from_bits(number);
@@ -156,6 +163,10 @@ impl Delegator for FakeDelegator {
             self.append(&id, (0, 1000), vec![Fact::Accepted(Box::new(accepted))]).await;
             Ok(ticket)
         })
+    }
+
+    fn objection(&self, _: &Lineage) -> Pending<'_, Option<Refusal>> {
+        Box::pin(async { self.objection.clone() })
     }
 
     fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>> {
@@ -197,7 +208,12 @@ impl Delegator for FakeDelegator {
             Scope::Session(session) => view.session == *session,
             Scope::Unit(_) | Scope::All => false,
         };
-        let children = views.iter().filter(is_in_scope).map(|view| view.child.clone()).collect();
+        let children = views
+            .iter()
+            .filter(|_| !self.too_late)
+            .filter(is_in_scope)
+            .map(|view| view.child.clone())
+            .collect();
         self.stops.lock().expect("no holder panics").push(scope);
         Box::pin(async { Stopped { children } })
     }
@@ -209,7 +225,10 @@ impl Delegator for FakeDelegator {
         session: Option<&SessionId>,
     ) -> Pending<'_, Result<RequestId, SteerError>> {
         self.steers.lock().expect("no holder panics").push((child.clone(), text, session.cloned()));
-        Box::pin(async { Ok(RequestId::from_bits(1)) })
+        let child = child.clone();
+        Box::pin(async move {
+            if self.too_late { Err(SteerError::NotFound(child)) } else { Ok(RequestId::from_bits(1)) }
+        })
     }
 
     fn attach(&self, _: &SessionId, _: Arc<dyn Inbox>) -> Pending<'_, ()> {

@@ -9,6 +9,15 @@ const HEAD_PERCENT: usize = 75;
 /// `text` if it has at most `bytes_max` bytes, else its head and its tail with `note` between them. Without the note
 /// the parts take at most `bytes_max` bytes together.
 pub(crate) fn excerpt(text: &str, bytes_max: usize, note: impl FnOnce(usize) -> String) -> Option<String> {
+    excerpt_with_place(text, bytes_max, |left_out, _| note(left_out))
+}
+
+/// As [`excerpt`]; the note is also told the byte at which the gap begins.
+pub(crate) fn excerpt_with_place(
+    text: &str,
+    bytes_max: usize,
+    note: impl FnOnce(usize, usize) -> String,
+) -> Option<String> {
     if text.len() <= bytes_max {
         return None;
     }
@@ -16,7 +25,7 @@ pub(crate) fn excerpt(text: &str, bytes_max: usize, note: impl FnOnce(usize) -> 
     let head = head_of(text, head_max);
     let tail = tail_of(text, bytes_max - head_max);
     let left_out = text.len() - head.len() - tail.len();
-    Some(format!("{head}\n[… {} …]\n{tail}", note(left_out)))
+    Some(format!("{head}\n[… {} …]\n{tail}", note(left_out, head.len())))
 }
 
 /// The longest start of `text` of at most `bytes_max` bytes that ends with a line, or the longest at all when its last

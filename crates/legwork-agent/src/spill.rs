@@ -5,7 +5,7 @@
 
 use legwork_core::step::Actor;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,18 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a link, not a folder", path.display())))
+}
+
+/// Puts a text into a file, and says where. Without a file the store still has it.
+pub(crate) fn kept(spill: &Path, actor: &Actor, what: &str, text: &str) -> Option<String> {
+    let written = || -> io::Result<String> {
+        let (path, mut file) = SpillPlace::new(spill, actor, what).create()?;
+        file.write_all(text.as_bytes())?;
+        Ok(path.display().to_string())
+    };
+    written()
+        .inspect_err(|error| tracing::warn!(%error, "a result that was cut could not be written into a file"))
+        .ok()
 }
 
 /// Random digits for a name.

@@ -9,7 +9,7 @@ pub use notes::process_notes;
 
 use crate::batch::Unit;
 use crate::fact::Accepted;
-use crate::ids::{DelegationId, UnitId};
+use crate::ids::{ChildId, DelegationId, UnitId};
 use crate::outcome::{FailureKind, Limit, Outcome, StopReason, WireStatus};
 use crate::record::{ChildRecord, DelegationRecord};
 use crate::report::{Conformance, TraceItem};
@@ -194,6 +194,19 @@ impl BatchResult {
             group: if let [unit] = units.as_slice() { unit.group.clone() } else { None },
             units: UnitResult::of_several(units.into_iter()),
         }
+    }
+
+    /// The results with what was said to the children of `record` too late for them to read (CTRL-11).
+    #[must_use]
+    pub fn with_missed(mut self, record: &DelegationRecord, missed: &[(ChildId, String)]) -> BatchResult {
+        let entries = self.results.into_iter().map(|entry| {
+            let child = &record.children[entry.task_index].id;
+            let texts: Vec<&str> =
+                missed.iter().filter(|(id, _)| id == child).map(|(_, text)| text.as_str()).collect();
+            entry.with_missed(&texts)
+        });
+        self.results = entries.collect();
+        self
     }
 
     /// Whether all tasks ended with a whole answer: the condition of exit code 0.

@@ -68,6 +68,19 @@ pub struct RequestRecord {
     pub decided_at: Option<Timestamp>,
 }
 
+impl RequestRecord {
+    /// The text, if it was said to a child that did not read it any more.
+    pub fn missed(self) -> Option<String> {
+        match (self.fate, self.request.wish) {
+            (Fate::Missed, Wish::Steer { text }) => Some(text),
+            (Fate::Missed, Wish::Stop { .. })
+            | (Fate::Open | Fate::CarriedOut | Fate::Seen { .. }, Wish::Steer { .. } | Wish::Stop { .. }) => {
+                None
+            }
+        }
+    }
+}
+
 /// Whether a request was taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {

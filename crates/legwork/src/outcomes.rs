@@ -1,6 +1,7 @@
 //! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
 
 use legwork_core::completion::{BatchResult, Entry, UnitResult};
+use legwork_core::ids::ChildId;
 use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
 
@@ -28,6 +29,11 @@ impl<'a> Outcomes<'a> {
     pub fn of(record: &'a DelegationRecord, wanted: Vec<usize>) -> Self {
         let batch = BatchResult::of_tasks(record, &wanted);
         Outcomes { record, batch, wanted }
+    }
+
+    /// With what was said to the children too late for them to read.
+    pub fn with_missed(self, missed: &[(ChildId, String)]) -> Self {
+        Outcomes { batch: self.batch.with_missed(self.record, missed), ..self }
     }
 
     /// Whether every task that was asked for has ended.

@@ -130,6 +130,14 @@ mod tests {
         assert_eq!(cost(&rig::Usage::new()), Cost::Unknown);
     }
 
+    /// Proves ENTRY-12.
+    #[test]
+    fn entry_12_counts_that_a_provider_does_not_tell_are_zero() {
+        let told = rig::Usage::new().output_tokens(7);
+        assert_eq!(usage(&rig::Usage::new()), Usage::default());
+        assert_eq!(usage(&told), Usage { output: 7, ..Usage::default() });
+    }
+
     fn response(reason: Option<FinishReason>, raw: Value) -> CompletionResponse {
         let origin = Origin::new(Api::from_static("openai.chat"), "openai", "m");
         CompletionResponse::new(Vec::new(), rig::Usage::new(), origin, raw)

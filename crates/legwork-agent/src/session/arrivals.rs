@@ -12,7 +12,7 @@ use crate::worktree::state;
 use legwork_core::ids::{CallKey, ChildId, ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Facts, StoreError, Undelivered};
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::{Fate, Wish};
+use legwork_core::steering::RequestRecord;
 use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
 
@@ -163,11 +163,8 @@ async fn missed(facts: &dyn Facts, children: impl Iterator<Item = &ChildId>) -> 
     for child in children {
         match facts.steers(child).await {
             Ok(records) => {
-                let texts = records.into_iter().filter(|record| record.fate == Fate::Missed);
-                missed.extend(texts.filter_map(|record| match record.request.wish {
-                    Wish::Steer { text } => Some((child.clone(), text)),
-                    Wish::Stop { .. } => None,
-                }));
+                let texts = records.into_iter().filter_map(RequestRecord::missed);
+                missed.extend(texts.map(|text| (child.clone(), text)));
             }
             Err(error) => tracing::warn!(%child, %error, "what was said to a child too late cannot be read"),
         }

@@ -21,13 +21,12 @@ pub(crate) use remains::{Remains, gather};
 pub use stored::{title_of_completion, unit_of_completion};
 
 use crate::shares::fair;
-use crate::spill::SpillPlace;
+use crate::spill::kept;
 use legwork_core::completion;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::record::DelegationRecord;
 use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
-use std::io::{self, Write};
 use std::path::Path;
 use task::Task;
 
@@ -156,16 +155,4 @@ fn whereabouts(file: Option<&str>, delegation: &DelegationId) -> String {
         Some(file) => format!("Whole: {file}, or `legwork results {delegation}`"),
         None => format!("Whole: `legwork results {delegation}`"),
     }
-}
-
-/// Puts a text into a file, and says where. Without a file the store still has it.
-fn kept(spill: &Path, actor: &Actor, what: &str, text: &str) -> Option<String> {
-    let written = || -> io::Result<String> {
-        let (path, mut file) = SpillPlace::new(spill, actor, what).create()?;
-        file.write_all(text.as_bytes())?;
-        Ok(path.display().to_string())
-    };
-    written()
-        .inspect_err(|error| tracing::warn!(%error, "a result that was cut could not be written into a file"))
-        .ok()
 }

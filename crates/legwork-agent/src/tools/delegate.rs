@@ -173,7 +173,7 @@ impl DelegateTool {
         match ticket.reach {
             Reach::Push | Reach::History => {
                 unused.retain(|key| key != tasks::BACKGROUND);
-                Ok(self.handed(delegator, (&ticket, &tasks), &unused).await)
+                Ok(self.handed(delegator, site, (&ticket, &tasks, &unused)).await)
             }
             Reach::Joined => self.join(delegator, site, (&ticket, unused)).await,
         }
@@ -207,17 +207,17 @@ impl DelegateTool {
     async fn handed(
         &self,
         delegator: &dyn Delegator,
-        (ticket, tasks): (&Ticket, &[Task]),
-        unused: &[String],
+        site: &Site,
+        (ticket, tasks, unused): (&Ticket, &[Task], &[String]),
     ) -> ToolOutput {
         let mut handle = handed::handle(ticket, tasks, unused);
         let (mut entries, mut acknowledge) = (Vec::new(), Vec::new());
         for unit in ticket.units.iter().filter(|unit| unit.inline) {
             match delegator.join_unit(&ticket.delegation, &unit.id).await {
                 Ok(joined) => {
-                    let shown = (unit.task_indexes.as_slice(), self.options.summary_bytes_max);
-                    entries.extend(answer::entries(&joined.record, shown));
-                    acknowledge.extend(joined.claims);
+                    acknowledge.extend(joined.claims.iter().cloned());
+                    let (wanted, showing) = (unit.task_indexes.clone(), self.showing(site));
+                    entries.extend(answer::entries(joined, wanted, showing).await);
                 }
                 Err(error) => entries.push(json!({"delegation_id": unit.id, "error": error.to_string()})),
             }
@@ -258,7 +258,11 @@ impl DelegateTool {
         if !unused.is_empty() {
             notes.push(format!("without effect in this call: `{}`", unused.join("`, `")));
         }
-        Ok(answer::output(joined, self.options.summary_bytes_max, &notes))
+        Ok(answer::output(joined, self.showing(site), notes).await)
+    }
+
+    fn showing(&self, site: &Site) -> answer::Showing {
+        answer::Showing { summary_bytes_max: self.options.summary_bytes_max, spill: site.spill.clone() }
     }
 
     /// Whether a session's agent expected its call to come back at once, and was not told before that it does not.

@@ -28,6 +28,7 @@ async fn inv_11_a_stop_before_the_start_asks_nothing() {
     assert_eq!(bench.model.calls(), 0);
 }
 
+/// Proves ENTRY-7.
 #[tokio::test]
 async fn inv_11_a_stop_drops_the_model_call_and_keeps_its_text() {
     let (mark, is_dropped) = Dropped::new();

@@ -183,6 +183,15 @@ pub struct Joined {
     pub record: DelegationRecord,
     /// The claims to acknowledge, one a unit that was not delivered before.
     pub claims: Vec<ClaimId>,
+    /// What was said to its children too late for them to read, in the order in which it was said (CTRL-11).
+    pub missed: Vec<(ChildId, String)>,
+}
+
+impl Joined {
+    /// What one of the children has missed.
+    pub fn missed_by(&self, child: &ChildId) -> Vec<&str> {
+        self.missed.iter().filter(|(id, _)| id == child).map(|(_, text)| text.as_str()).collect()
+    }
 }
 
 /// Why a join gave no results.

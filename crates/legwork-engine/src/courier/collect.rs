@@ -3,8 +3,10 @@
 
 use crate::wiring::Wiring;
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{ClaimId, DelegationId, UnitId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
 use legwork_core::ports::{JoinError, Joined, StoreError};
+use legwork_core::record::ChildRecord;
+use legwork_core::steering::RequestRecord;
 use legwork_core::taking::Taker;
 
 /// Claims every unit of a settled delegation that is not delivered: also what an earlier join of this process, or of one
@@ -23,7 +25,8 @@ pub(crate) async fn collect(wiring: &Wiring, delegation: &DelegationId) -> Resul
     let new_claim = || ClaimId::from_bits((wiring.bits)());
     let claims =
         taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
-    Ok(Joined { record, claims })
+    let missed = missed(wiring, record.children.iter()).await;
+    Ok(Joined { record, claims, missed })
 }
 
 /// As [`collect`], for one unit whose children have settled.
@@ -46,7 +49,26 @@ pub(crate) async fn collect_unit(
     let new_claim = || ClaimId::from_bits((wiring.bits)());
     let taken = taker(wiring).take_unit((&record, place), &wiring.owner.claimant(), new_claim).await;
     let claims = taken.map_err(failed)?.into_iter().collect();
-    Ok(Joined { record, claims })
+    let tasks = record.accepted.units[place].task_indexes.iter();
+    let missed = missed(wiring, tasks.filter_map(|task| record.children.get(*task))).await;
+    Ok(Joined { record, claims, missed })
+}
+
+/// What was said to children too late for them to read. Results without it are still whole, so that it fails nothing.
+async fn missed(wiring: &Wiring, children: impl Iterator<Item = &ChildRecord>) -> Vec<(ChildId, String)> {
+    let mut missed = Vec::new();
+    for child in children {
+        match wiring.store.steers(&child.id).await {
+            Ok(records) => {
+                let texts = records.into_iter().filter_map(RequestRecord::missed);
+                missed.extend(texts.map(|text| (child.id.clone(), text)));
+            }
+            Err(error) => {
+                tracing::warn!(child = %child.id, %error, "what was said to a child too late cannot be read");
+            }
+        }
+    }
+    missed
 }
 
 fn taker(wiring: &Wiring) -> Taker<'_> {

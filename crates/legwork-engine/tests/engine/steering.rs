@@ -142,7 +142,8 @@ async fn k38_what_a_child_has_not_read_when_it_ends_is_missed_and_nothing_is_tak
     let child = &ticket.children[0];
     say(&scene, child, "too late").await.expect("it is taken");
     scene.handle.stop(Scope::Child(child.clone()), StopReason::Cancelled, Force::Ask).await;
-    scene.joined(&ticket).await;
+    let joined = scene.handle.join(&ticket.delegation).await.expect("it has settled");
+    assert_eq!(joined.missed_by(child), ["too late"], "whoever joins gets it back");
     let stored = scene.store.steers(child).await.expect("it reads");
     assert_eq!(stored.iter().map(|record| &record.fate).collect::<Vec<_>>(), [&Fate::Missed]);
     assert_eq!(say(&scene, child, "hello").await, Err(SteerError::NotFound(child.clone())));

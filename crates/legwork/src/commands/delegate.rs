@@ -186,7 +186,7 @@ async fn deliver(
     joined: Joined,
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
-    let outcomes = Outcomes::all(&joined.record);
+    let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed);
     let id = &joined.record.accepted.delegation;
     let printed = stdout::print_attended(text(invocation, &outcomes), signals).await;
     let now = workplace.owner.now();

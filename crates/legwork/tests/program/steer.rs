@@ -113,6 +113,23 @@ fn ctrl_10_a_message_to_a_child_that_is_about_to_end_is_read_or_comes_back_as_mi
     assert_eq!(steer["text"], json!(WORDS), "the text comes back");
 }
 
+/// Proves CTRL-11.
+#[test]
+fn ctrl_11_a_message_that_a_stopped_child_did_not_read_comes_back_with_the_results() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let (running, id, children) = under_way(&server, &home, &["held until it is stopped"]);
+    receipt(&steer(&home, &[&children[0], WORDS]), &children[0]);
+    assert_eq!(home.legwork(&["stop", &children[0]]).run().code, 0);
+    let ended = running.wait();
+    let shown = home.legwork(&["results", &id, "--json"]).run();
+    for printed in [&ended, &shown] {
+        let entry = &printed.results()[0];
+        assert_eq!((&entry["status"], &entry["missed_steer"]), (&json!("interrupted"), &json!(WORDS)));
+        assert!(entry["error"].as_str().is_some_and(|error| error.contains(WORDS)), "{printed}");
+    }
+}
+
 #[test]
 fn a_delegation_stands_for_its_only_child_at_work() {
     let server = ScriptedServer::start(scripts());

@@ -1,88 +1,156 @@
 //! The answer to a joined call: the results of all children as JSON (OUT-1), cut to what a conversation can take. What is
-//! cut stays whole in the store, and the answer says how to get it.
+//! cut stays whole in the store, a summary also in a file, and the answer says how to get it.
 
-use crate::excerpt::excerpt;
+use crate::excerpt::{excerpt, excerpt_with_place};
+use crate::spill::kept;
 use crate::tools::ToolOutput;
 use legwork_core::completion::{BatchResult, Entry};
+use legwork_core::ids::ChildId;
 use legwork_core::ports::Joined;
-use legwork_core::record::DelegationRecord;
 use legwork_core::report::TraceItem;
+use legwork_core::step::Actor;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Bytes that the summaries of one call take together, however many children it has.
 const SUMMARIES_BYTES_MAX: usize = 384 * 1024;
 /// Bytes that the lists of tool calls take together.
 const TRACES_BYTES_MAX: usize = 192 * 1024;
+/// Bytes of what children were told too late, for all of them together. It is shown twice.
+const MISSED_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of one child's error.
 const ERROR_BYTES_MAX: usize = 1024;
 /// The share of one child in what is shared is never smaller than this.
 const SHARE_BYTES_MIN: usize = 256;
 
+/// How results are shown to one caller.
+pub(super) struct Showing {
+    /// Bytes of one summary.
+    pub(super) summary_bytes_max: usize,
+    /// The folder for summaries that are cut; created when needed.
+    pub(super) spill: PathBuf,
+}
+
 /// The tool's output; the claims are acknowledged when it is stored.
-pub(super) fn output(joined: Joined, summary_bytes_max: usize, notes: &[String]) -> ToolOutput {
-    let batch = BatchResult::of(&joined.record);
-    let cuts = Cuts::of(&batch, summary_bytes_max);
-    let results: Vec<Value> = batch.results.iter().map(|entry| cuts.entry(entry)).collect();
-    let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
-    // The caller's own call names it; only a front door without one shows the id (OUT-1).
-    answer.as_object_mut().expect("a result has fields").shift_remove("delegation_id");
-    answer["results"] = Value::Array(results);
-    if !notes.is_empty() {
-        answer["note"] = json!(notes.join("; "));
-    }
-    ToolOutput { acknowledge: joined.claims, ..ToolOutput::ok(answer.to_string()) }
+pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<String>) -> ToolOutput {
+    let acknowledge = std::mem::take(&mut joined.claims);
+    let content = apart(move || {
+        let batch = BatchResult::of(&joined.record);
+        let results = Cuts::of(&joined, &showing, batch.results.len()).entries(&batch);
+        let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
+        // The caller's own call names it; only a front door without one shows the id (OUT-1).
+        answer.as_object_mut().expect("a result has fields").shift_remove("delegation_id");
+        answer["results"] = Value::Array(results);
+        if !notes.is_empty() {
+            answer["note"] = json!(notes.join("; "));
+        }
+        answer.to_string()
+    });
+    ToolOutput { acknowledge, ..ToolOutput::ok(content.await) }
 }
 
 /// The entries of some tasks of a delegation, cut alike.
-pub(super) fn entries(
-    record: &DelegationRecord,
-    (wanted, summary_bytes_max): (&[usize], usize),
-) -> Vec<Value> {
-    let batch = BatchResult::of_tasks(record, wanted);
-    let cuts = Cuts::of(&batch, summary_bytes_max);
-    batch.results.iter().map(|entry| cuts.entry(entry)).collect()
+pub(super) async fn entries(joined: Joined, wanted: Vec<usize>, showing: Showing) -> Vec<Value> {
+    apart(move || {
+        let batch = BatchResult::of_tasks(&joined.record, &wanted);
+        Cuts::of(&joined, &showing, batch.results.len()).entries(&batch)
+    })
+    .await
+}
+
+/// Runs `work`, which may write files, on a thread for such things. A panic inside goes on in the caller.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime goes away, and this future with it.
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// How much of each entry is shown.
-struct Cuts {
+struct Cuts<'a> {
+    joined: &'a Joined,
+    showing: &'a Showing,
     summary: usize,
     trace: usize,
+    missed: usize,
     /// The command that shows everything.
     whole: String,
 }
 
-impl Cuts {
-    fn of(batch: &BatchResult, summary_bytes_max: usize) -> Cuts {
-        let children = batch.results.len().max(1);
+impl<'a> Cuts<'a> {
+    fn of(joined: &'a Joined, showing: &'a Showing, children: usize) -> Cuts<'a> {
+        let share = |bytes: usize| (bytes / children.max(1)).max(SHARE_BYTES_MIN);
         Cuts {
-            summary: (SUMMARIES_BYTES_MAX / children)
-                .clamp(SHARE_BYTES_MIN, summary_bytes_max.max(SHARE_BYTES_MIN)),
-            trace: (TRACES_BYTES_MAX / children).max(SHARE_BYTES_MIN),
-            whole: format!("legwork results {}", batch.delegation_id),
+            joined,
+            showing,
+            summary: share(SUMMARIES_BYTES_MAX).min(showing.summary_bytes_max.max(SHARE_BYTES_MIN)),
+            trace: share(TRACES_BYTES_MAX),
+            missed: share(MISSED_BYTES_MAX),
+            whole: format!("legwork results {}", joined.record.accepted.delegation),
         }
     }
 
+    fn entries(&self, batch: &BatchResult) -> Vec<Value> {
+        batch.results.iter().map(|entry| self.entry(entry)).collect()
+    }
+
     fn entry(&self, entry: &Entry) -> Value {
-        let traced = self.traced(&entry.tool_trace);
-        let summary = entry.summary.as_deref().and_then(|summary| self.cut(summary, self.summary));
-        let error = entry.error.as_deref().and_then(|error| self.cut(error, ERROR_BYTES_MAX));
-        let mut value = to_value(entry);
-        if let Some(summary) = summary {
-            value["summary"] = json!(summary);
+        let child = &self.joined.record.children[entry.task_index].id;
+        let mut shown = entry.clone();
+        shown.tool_trace.truncate(self.traced(&entry.tool_trace));
+        let cut = entry.summary.as_deref().and_then(|summary| self.summary(child, summary));
+        if let Some((summary, _)) = &cut {
+            shown.summary = Some(summary.clone());
+        }
+        if let Some(error) = entry.error.as_deref().and_then(|error| self.error(error)) {
+            shown.error = Some(error);
+        }
+        let missed = self.missed(child);
+        let shown = shown.with_missed(&missed.iter().map(String::as_str).collect::<Vec<_>>());
+        let omitted = entry.tool_trace.len() - shown.tool_trace.len();
+        let mut value = to_value(&shown);
+        if let Some((_, path)) = cut {
             value["summary_truncated"] = json!(true);
+            if let Some(path) = path {
+                value["summary_full_path"] = json!(path);
+            }
         }
-        if let Some(error) = error {
-            value["error"] = json!(error);
-        }
-        if traced < entry.tool_trace.len() {
-            value["tool_trace"] = to_value(&entry.tool_trace[..traced]);
-            value["tool_trace_omitted"] = json!(entry.tool_trace.len() - traced);
+        if omitted > 0 {
+            value["tool_trace_omitted"] = json!(omitted);
         }
         value
     }
 
-    fn cut(&self, text: &str, bytes_max: usize) -> Option<String> {
-        excerpt(text, bytes_max, |left_out| format!("{left_out} bytes left out; whole: {}", self.whole))
+    /// A summary that is too long, cut, and the file that has the whole, if it could be written (FIN-3, FIN-4).
+    fn summary(&self, child: &ChildId, summary: &str) -> Option<(String, Option<String>)> {
+        if summary.len() <= self.summary {
+            return None;
+        }
+        let path = kept(&self.showing.spill, &Actor::Child(child.clone()), "summary", summary);
+        let cut = excerpt_with_place(summary, self.summary, |left_out, place| {
+            let file = path.as_ref().map(|path| format!(", or {path} from byte {place} on"));
+            format!("{left_out} bytes left out; whole: {}{}", self.whole, file.unwrap_or_default())
+        });
+        cut.map(|cut| (cut, path))
+    }
+
+    fn error(&self, error: &str) -> Option<String> {
+        excerpt(error, ERROR_BYTES_MAX, |left_out| {
+            format!("{left_out} bytes left out; whole: {}", self.whole)
+        })
+    }
+
+    /// What the child was told too late, cut as a whole.
+    fn missed(&self, child: &ChildId) -> Option<String> {
+        let texts = self.joined.missed_by(child);
+        if texts.is_empty() {
+            return None;
+        }
+        let text = texts.join("\n");
+        let note = |left_out| format!("{left_out} bytes left out; whole: legwork show {child}");
+        Some(excerpt(&text, self.missed, note).unwrap_or(text))
     }
 
     /// How many items of a trace fit.

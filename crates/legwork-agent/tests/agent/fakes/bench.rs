@@ -75,7 +75,8 @@ impl Bench {
             fence: Self::fence(),
             setting,
             reach: Reach::Joined,
-            spill: "/nowhere".into(),
+            // A folder that nobody can make, root neither.
+            spill: "/dev/null/spill".into(),
             line: Arc::clone(&self.line) as Arc<dyn Line>,
         }
     }

@@ -31,6 +31,8 @@ pub struct FakeDelegator {
     pub objection: Option<Refusal>,
     /// What is steered or stopped has ended since it was looked at.
     pub too_late: bool,
+    /// What was said to children too late.
+    pub missed: Vec<(ChildId, String)>,
     /// Joins never come back.
     pub hangs: bool,
     /// Calls come back by their groups.
@@ -66,6 +68,7 @@ impl FakeDelegator {
             steers: Mutex::default(),
             objection: None,
             too_late: false,
+            missed: vec![],
             hangs: false,
             independent: false,
             later_inline: false,
@@ -115,6 +118,10 @@ impl FakeDelegator {
             let report = (self.report)(&task.goal);
             let moved = |event, report| Fact::Moved { child: child.clone(), event, report };
             facts.push(moved(ChildEvent::Started, None));
+            if report.ending == Ending::Interrupted {
+                let stop = ChildEvent::StopAsked { reason: StopReason::Cancelled, force: Force::Ask };
+                facts.push(moved(stop, None));
+            }
             facts.push(moved(ChildEvent::Returned(report.ending), Some(Box::new(report))));
         }
         let units = record.accepted.units.iter().map(|unit| unit.id.clone());
@@ -126,7 +133,7 @@ impl FakeDelegator {
             claims.extend(self.store.claim(&unit, claim, "test", Timestamp(1600)).await.expect("it answers"));
         }
         let record = self.store.delegation(delegation).await.expect("readable").expect("it is there");
-        Joined { record, claims }
+        Joined { record, claims, missed: self.missed.clone() }
     }
 }
 
@@ -195,7 +202,8 @@ impl Delegator for FakeDelegator {
             let claim = ClaimId::from_bits(u64::from_str_radix(&unit.as_str()[15..], 16).expect("a number"));
             let claim = self.store.claim(&unit, claim, "test", Timestamp(1700)).await.expect("it answers");
             let record = self.store.delegation(&delegation).await.expect("readable").expect("it is there");
-            Ok(Joined { record, claims: claim.into_iter().collect() })
+            let claims = claim.into_iter().collect();
+            Ok(Joined { record, claims, missed: self.missed.clone() })
         })
     }
 

@@ -68,6 +68,40 @@ fn k04_what_is_delegated_is_joined_and_comes_back_to_the_model_and_to_the_caller
     assert!(home.ps().is_empty());
 }
 
+/// Proves FIN-2.
+#[test]
+fn fin_02_equal_answers_are_shown_alike_however_much_the_caller_has_used_up() {
+    let answer = format!("{}That was the last line.", "one line of the answer\n".repeat(900));
+    for prompt_tokens in [100, 30_000] {
+        let said = answer.clone();
+        let call_it = move || call("delegate_task", json!({"goal": "the long piece of work"}));
+        let main = Script::from_fn(move |talk| match talk.step() {
+            0 => call_it().usage(Usage::new(prompt_tokens, 20)),
+            _ => say("done"),
+        });
+        let scripts = Scripts::default()
+            .agent("the prompt", main)
+            .agent("the long piece", Script::new().step(say(said)))
+            .otherwise(Script::always(say("a summary")));
+        let server = ScriptedServer::start(scripts);
+        let home = Home::with(&server);
+        // Half of what is left of the window would be 5,000 tokens, or a little less than the answer needs.
+        let ended =
+            home.legwork(&["run", "this is the prompt"]).env("LEGWORK_MODEL_WINDOW_TOKENS", "40000").run();
+        assert_eq!(ended.code, 0, "{ended}");
+        let log = server.log();
+        let whole = serde_json::to_string(&answer).expect("it is text");
+        let shown = log.of("the prompt").iter().any(|entry| {
+            let messages = entry.body["messages"].as_array().expect("messages").clone();
+            let results = messages.iter().filter(|message| message["role"] == "tool");
+            results.into_iter().any(|result| {
+                result["content"].as_str().is_some_and(|content| content.contains(whole.trim_matches('"')))
+            })
+        });
+        assert!(shown, "with {prompt_tokens} tokens used up: {}", log.summary());
+    }
+}
+
 /// The sorted keys of an object.
 fn keys_of(value: &Value) -> Vec<&String> {
     let mut keys: Vec<&String> = value.as_object().expect("an object").keys().collect();

@@ -110,3 +110,27 @@ fn build_07_cfg_12_a_child_summarises_from_the_configured_size_on() {
     assert_eq!(summaries(0), 0);
     assert!(summaries(16_000) > 0);
 }
+
+/// Proves BUILD-3.
+#[test]
+fn k16_a_tree_of_depth_three_ends_with_one_slot_for_all_of_it() {
+    let passes_on = |next: &'static str| {
+        Script::from_fn(move |talk| match talk.step() {
+            0 => call("delegate_task", json!({"goal": format!("do the work of level {next}")})),
+            _ => say(format!("heard: {}", talk.last_text())),
+        })
+    };
+    let scripts = Scripts::default()
+        .agent("the prompt", passes_on("one"))
+        .agent("level one", passes_on("two"))
+        .agent("level two", passes_on("three"))
+        .agent("level three", Script::new().step(say("the bottom is reached")));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let order = home.legwork(&["run", "this is the prompt"]).set("max_spawn_depth", 3);
+    let ended = order.set("max_concurrent_children", 1).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.stdout.contains("the bottom is reached"), "{ended}");
+    assert_eq!(home.list().len(), 3, "one delegation a level");
+    assert!(server.log().violations().is_empty(), "{}", server.log().summary());
+}

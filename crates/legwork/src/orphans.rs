@@ -26,7 +26,8 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> R
     Ok(recovered)
 }
 
-/// Concludes what dead processes left of `orphans` without running anything.
+/// Concludes what dead processes left of `orphans` without running anything. Of what was stopped only trouble is told: the
+/// verb that stops has its own words for the rest.
 ///
 /// # Errors
 /// When the store fails.
@@ -37,8 +38,10 @@ pub async fn conclude(
     quiet: bool,
 ) -> Result<Recovered, CliError> {
     let recovered = settle(owner.rescuer(store), orphans, conclusion).await?;
-    if !quiet {
-        tell(&recovered);
+    match conclusion {
+        Conclusion::Reported | Conclusion::Stopped(_) if quiet => {}
+        Conclusion::Reported => tell(&recovered),
+        Conclusion::Stopped(_) => tell_trouble(&recovered),
     }
     Ok(recovered)
 }
@@ -56,7 +59,8 @@ pub fn cannot_go_on(recovered: &Recovered) -> Option<CliError> {
 
 /// Says what recovery did, one line each.
 pub fn tell(recovered: &Recovered) {
-    let Recovered { taken, resumed, lost, stopping, unstarted, lacking, refused, unclear } = recovered;
+    let Recovered { taken, resumed, lost, stopping, unstarted, lacking: _, refused: _, unclear: _ } =
+        recovered;
     if !taken.is_empty() {
         let mut parts = Vec::new();
         let counts = [
@@ -77,6 +81,13 @@ pub fn tell(recovered: &Recovered) {
             parts.join(", ")
         ));
     }
+    tell_trouble(recovered);
+}
+
+/// Says what recovery could not do, one line each.
+fn tell_trouble(recovered: &Recovered) {
+    let Recovered { lacking, refused, unclear, taken: _, resumed: _, lost: _, stopping: _, unstarted: _ } =
+        recovered;
     for (delegation, lacks) in lacking {
         stderr::tell(&format!("note: {delegation}, of a process that died, waits: {lacks}"));
     }

@@ -51,29 +51,30 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
     }
-    let ended = end_orphaned(invocation, &store, &dead).await?;
+    let (ended, kept) = end_orphaned(invocation, &store, &dead).await?;
     let (mut stopped, pending) = wait(&store, &alive).await?;
     stopped.extend(ended);
-    answer(invocation, &stopped, &pending, dead.len())
+    answer(invocation, &stopped, &pending, kept)
 }
 
 /// Ends work whose process has died. Where a part of it is meant, or what another subagent waits for, the request is kept
-/// for whoever goes on with it. Gives the children that have ended.
+/// for whoever goes on with it. Gives the children that have ended, and how many requests are kept.
 async fn end_orphaned(
     invocation: &Invocation,
     store: &SqliteStore,
     dead: &[Aim],
-) -> Result<Vec<ChildId>, CliError> {
+) -> Result<(Vec<ChildId>, usize), CliError> {
     if dead.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), 0));
     }
     let owner = owner::enter(store).await?;
-    let mut ended = Vec::new();
+    let mut kept = 0;
     for aim in dead {
         let record = store.delegation(&aim.delegation).await?;
         let is_root = record.is_some_and(|record| record.accepted.lineage.parent.is_none());
         if !is_root || !matches!(aim.scope, Scope::Delegation(_)) {
             store.ask(request(&owner, aim.scope.clone())).await?;
+            kept += 1;
             continue;
         }
         let orphans = Orphans::Of(aim.delegation.clone());
@@ -81,8 +82,7 @@ async fn end_orphaned(
         orphans::conclude((store, &owner), &orphans, conclusion, invocation.common.quiet).await?;
     }
     let (settled, _) = Reached::aimed(dead).sorted(store).await?;
-    ended.extend(settled);
-    Ok(ended)
+    Ok((settled, kept))
 }
 
 async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
@@ -239,7 +239,7 @@ fn answer(
     invocation: &Invocation,
     stopped: &[ChildId],
     pending: &[ChildId],
-    dead: usize,
+    kept: usize,
 ) -> Result<Exit, CliError> {
     if invocation.common.json {
         stdout::print_json(&json!({"stopped": stopped, "pending": pending}))?;
@@ -255,9 +255,9 @@ fn answer(
             stdout::print("nothing was running there")?;
         }
     }
-    if dead > 0 && !invocation.common.quiet {
+    if kept > 0 && !invocation.common.quiet {
         stderr::tell(&format!(
-            "note: {dead} of these belonged to a process that has died; what is not ended is stopped when somebody goes on with it"
+            "note: {kept} of these belonged to a process that has died; what is not ended is stopped when somebody goes on with it"
         ));
     }
     Ok(Exit::Success)

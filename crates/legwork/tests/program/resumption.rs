@@ -299,6 +299,22 @@ fn k12_work_whose_process_died_can_be_stopped_for_good() {
     assert_eq!(server.log().entries().len(), 1, "nothing was asked any more");
 }
 
+#[test]
+fn k20_a_stop_of_orphaned_work_is_not_told_as_a_loss_and_speaks_of_a_rest_only_where_there_is_one() {
+    let held = || Script::from_fn(|_: &Conversation| gate("here").say("done"));
+    let server = ScriptedServer::start(Scripts::default().agent("first", held()).agent("second", held()));
+    let home = Home::with(&server);
+    let id = killed_at_gate(&server, &home, &["first", "second"]);
+    let one = home.only_child(0);
+    let part = home.legwork(&["stop", &one]).run();
+    assert!(part.stderr.contains("stopped when somebody goes on with it"), "a part waits: {part}");
+    let whole = home.legwork(&["stop", &id]).run();
+    assert_eq!(whole.code, 0, "{whole}");
+    assert!(whole.stdout.starts_with("stopped: "), "{whole}");
+    assert!(!whole.stderr.contains("lost") && !whole.stderr.contains("goes on"), "{whole}");
+    assert!(home.ps().is_empty());
+}
+
 /// Proves RECOV-3.
 #[test]
 fn recov_03_a_task_says_for_itself_what_becomes_of_it() {

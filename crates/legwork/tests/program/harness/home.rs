@@ -108,6 +108,14 @@ impl Home {
         delegation["delegation_id"].as_str().expect("an id").to_owned()
     }
 
+    /// The id of the child with this index in the only delegation there is.
+    #[track_caller]
+    pub fn only_child(&self, task_index: usize) -> String {
+        let list = self.list();
+        let [delegation] = list.as_slice() else { panic!("not one delegation: {list:?}") };
+        children(delegation)[task_index]["subagent_id"].as_str().expect("an id").to_owned()
+    }
+
     /// The bytes of all files right in the state folder.
     pub fn state_bytes(&self) -> u64 {
         let Ok(entries) = fs::read_dir(self.state()) else { return 0 };

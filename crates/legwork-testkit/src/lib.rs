@@ -7,4 +7,5 @@ pub mod memory;
 pub mod server;
 pub mod shaky;
 pub mod store_suite;
+pub mod unwritten;
 pub mod worlds;

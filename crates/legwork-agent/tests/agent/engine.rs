@@ -12,20 +12,17 @@ use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbo
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Reach, Route, Setting};
-use legwork_core::ids::{ChildId, SessionId};
+use legwork_core::ids::SessionId;
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
-use legwork_core::ports::{
-    Delegator, Facts, Filter, Heading, NewSession, SessionKind, Steps, StopNotice, Store, TranscriptError,
-    Transcripts,
-};
-use legwork_core::pulse::LineEvent;
+use legwork_core::ports::{Delegator, Facts, Filter, NewSession, SessionKind, Steps, StopNotice, Store};
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
 use legwork_core::report::{Cost, Usage};
 use legwork_core::step::{Finish, Reply};
 use legwork_core::time::Timestamp;
 use legwork_engine::{AtCapacity, Clock, Engine, Options, Patience, Wiring};
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::unwritten::Unwritten;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -101,27 +98,6 @@ fn hang(hanging: Arc<AtomicUsize>) -> ReplyStream {
     never.into_stream().boxed()
 }
 
-struct NoTranscripts;
-
-impl Transcripts for NoTranscripts {
-    fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
-        Ok(vec![String::new(); headings.len()])
-    }
-
-    fn reopen(
-        &self,
-        _: &[Heading],
-        _: &[(usize, Outcome, Timestamp)],
-        _: Timestamp,
-    ) -> Result<(), TranscriptError> {
-        Ok(())
-    }
-
-    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
-
-    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
-}
-
 /// An engine with one slot, and a session that uses it.
 struct House {
     store: Arc<MemoryStore>,
@@ -150,7 +126,7 @@ impl House {
         let wiring = Wiring {
             store: Arc::clone(&store) as Arc<dyn Store>,
             worker: Arc::new(worker),
-            transcripts: Arc::new(NoTranscripts),
+            transcripts: Arc::new(Unwritten),
             processes: FakeProcesses::new(),
             clock: Clock::start(),
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),

@@ -8,15 +8,12 @@ use legwork_core::batch::{
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
-use legwork_core::ports::{
-    Assignment, Delegator, Facts, Heading, Liveness, Processes, Store, TranscriptError, Transcripts,
-};
-use legwork_core::pulse::LineEvent;
+use legwork_core::ports::{Assignment, Delegator, Facts, Liveness, Processes, Store, Transcripts};
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
-use legwork_core::time::Timestamp;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::unwritten::Unwritten;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -221,26 +218,4 @@ fn setting() -> Setting {
         allowance: Allowance { steps_max: 10 },
         isolation: Isolation::Shared,
     }
-}
-
-/// Transcripts that nobody reads.
-struct Unwritten;
-
-impl Transcripts for Unwritten {
-    fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
-        Ok(Vec::new())
-    }
-
-    fn reopen(
-        &self,
-        _: &[Heading],
-        _: &[(usize, Outcome, Timestamp)],
-        _: Timestamp,
-    ) -> Result<(), TranscriptError> {
-        Ok(())
-    }
-
-    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
-
-    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
 }

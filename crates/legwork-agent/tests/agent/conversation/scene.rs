@@ -13,14 +13,9 @@ use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Reach, Route, Setting};
-use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
+use legwork_core::ids::{Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part};
-use legwork_core::outcome::Outcome;
-use legwork_core::ports::{
-    Conversations, Facts, Filter, Heading, NewSession, Processes, SessionKind, Store, TranscriptError,
-    Transcripts,
-};
-use legwork_core::pulse::LineEvent;
+use legwork_core::ports::{Conversations, Facts, Filter, NewSession, Processes, SessionKind, Store};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::report::{Cost, Usage};
 use legwork_core::step::{Fence, Finish, Reply};
@@ -28,6 +23,7 @@ use legwork_core::time::Timestamp;
 use legwork_engine::recovery::Orphans;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::unwritten::Unwritten;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +78,7 @@ impl Machine {
         let wiring = Wiring {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             worker: Arc::new(self.worker(&door)),
-            transcripts: Arc::new(NoTranscripts),
+            transcripts: Arc::new(Unwritten),
             processes: Arc::clone(&self.processes) as Arc<dyn Processes>,
             clock,
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
@@ -327,27 +323,6 @@ pub fn delegation(id: &str, goals: &[&str]) -> legwork_core::message::ToolCall {
     // A list in text, so that short goals pass the gate.
     let tasks: Vec<_> = goals.iter().map(|goal| json!({"goal": goal})).collect();
     crate::fakes::call(id, "delegate_task", json!({"tasks": json!(tasks).to_string()}))
-}
-
-struct NoTranscripts;
-
-impl Transcripts for NoTranscripts {
-    fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
-        Ok(vec![String::new(); headings.len()])
-    }
-
-    fn reopen(
-        &self,
-        _: &[Heading],
-        _: &[(usize, Outcome, Timestamp)],
-        _: Timestamp,
-    ) -> Result<(), TranscriptError> {
-        Ok(())
-    }
-
-    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
-
-    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
 }
 
 fn options() -> Options {

@@ -3,12 +3,10 @@
 use super::session::Session;
 use super::weather::Weather;
 use super::worker::Workers;
+use crate::unwritten::Unwritten;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
-use legwork_core::outcome::Outcome;
-use legwork_core::ports::{Conversations, Heading, Held, Liveness, Processes, TranscriptError, Transcripts};
-use legwork_core::pulse::LineEvent;
+use legwork_core::ports::{Conversations, Held, Liveness, Processes};
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
-use legwork_core::time::Timestamp;
 use legwork_engine::recovery::Orphans;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use std::sync::Arc;
@@ -87,28 +85,6 @@ impl Processes for Successor {
     fn kill_marked(&self, _: &[ChildId]) -> usize {
         0
     }
-}
-
-/// Transcripts that nobody reads.
-struct Unwritten;
-
-impl Transcripts for Unwritten {
-    fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
-        Ok(Vec::new())
-    }
-
-    fn reopen(
-        &self,
-        _: &[Heading],
-        _: &[(usize, Outcome, Timestamp)],
-        _: Timestamp,
-    ) -> Result<(), TranscriptError> {
-        Ok(())
-    }
-
-    fn append(&self, _: &ChildId, _: Timestamp, _: &LineEvent) {}
-
-    fn finish(&self, _: &ChildId, _: Timestamp, _: Outcome, _: Option<&str>) {}
 }
 
 fn options(weather: &Weather) -> Options {

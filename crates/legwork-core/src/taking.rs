@@ -4,9 +4,10 @@
 //! It stores no turn: whoever takes a claim here acknowledges it in the commit that carries the results.
 
 use crate::delivery::DeliveryState;
-use crate::ids::{ClaimId, OwnerId, UnitId};
+use crate::ids::{ChildId, ClaimId, OwnerId, UnitId};
 use crate::ports::{Facts, Liveness, Processes, StoreError};
 use crate::record::{DelegationRecord, OwnerRecord};
+use crate::steering::RequestRecord;
 use crate::time::Timestamp;
 
 /// What the ledger says of a claim whose taker died.
@@ -126,4 +127,24 @@ impl Taker<'_> {
         }
         Ok(None)
     }
+}
+
+/// What was said to these children too late for them to read, child by child. Results without it are still whole, so a child
+/// whose texts cannot be read is only told to `unread`.
+pub async fn missed_texts(
+    facts: &dyn Facts,
+    children: &[ChildId],
+    unread: impl Fn(&ChildId, StoreError),
+) -> Vec<(ChildId, String)> {
+    let mut missed = Vec::new();
+    for child in children {
+        match facts.steers(child).await {
+            Ok(records) => {
+                let texts = records.into_iter().filter_map(RequestRecord::missed);
+                missed.extend(texts.map(|text| (child.clone(), text)));
+            }
+            Err(error) => unread(child, error),
+        }
+    }
+    missed
 }

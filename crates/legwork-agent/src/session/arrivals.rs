@@ -10,10 +10,10 @@ use crate::journal::{OpenExchange, wall_clock};
 use crate::tools::{DELEGATE_TASK, carries_results};
 use crate::worktree::state;
 use legwork_core::ids::{CallKey, ChildId, ClaimId, SessionId, UnitId};
-use legwork_core::ports::{Facts, StoreError, Undelivered};
+use legwork_core::ports::{StoreError, Undelivered};
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::RequestRecord;
 use legwork_core::step::Actor;
+use legwork_core::taking::missed_texts;
 use legwork_core::time::Timestamp;
 
 /// Why a claim is given back.
@@ -125,7 +125,9 @@ pub(crate) async fn written(
 ) -> Option<Completion> {
     let tasks = record.accepted.units.get(unit).map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
     let children = tasks.iter().filter_map(|task| record.accepted.children.get(*task));
-    let missed = missed(setup.store.as_ref(), children).await;
+    let children: Vec<ChildId> = children.cloned().collect();
+    let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
+    let missed = missed_texts(setup.store.as_ref(), &children, unread).await;
     let now = wall_clock();
     let remains = remains(setup, record, (unit, now)).await;
     let arrival = Arrival { record: record.clone(), unit, missed, remains, now };
@@ -155,19 +157,4 @@ async fn remains(
         first.git = state(&setup.commands, (&actor, &setup.fence), &record.accepted.setting.folder).await;
     }
     remains
-}
-
-/// What was said to children too late for them to read. Without it the completion is still whole.
-async fn missed(facts: &dyn Facts, children: impl Iterator<Item = &ChildId>) -> Vec<(ChildId, String)> {
-    let mut missed = Vec::new();
-    for child in children {
-        match facts.steers(child).await {
-            Ok(records) => {
-                let texts = records.into_iter().filter_map(RequestRecord::missed);
-                missed.extend(texts.map(|text| (child.clone(), text)));
-            }
-            Err(error) => tracing::warn!(%child, %error, "what was said to a child too late cannot be read"),
-        }
-    }
-    missed
 }

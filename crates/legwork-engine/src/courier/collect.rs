@@ -6,8 +6,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
 use legwork_core::ports::{JoinError, Joined, StoreError};
 use legwork_core::record::ChildRecord;
-use legwork_core::steering::RequestRecord;
-use legwork_core::taking::Taker;
+use legwork_core::taking::{Taker, missed_texts};
 
 /// Claims every unit of a settled delegation that is not delivered: also what an earlier join of this process, or of one
 /// that is dead, had claimed and not stored, for a call is joined by one agent at a time.
@@ -54,21 +53,10 @@ pub(crate) async fn collect_unit(
     Ok(Joined { record, claims, missed })
 }
 
-/// What was said to children too late for them to read. Results without it are still whole, so that it fails nothing.
 async fn missed(wiring: &Wiring, children: impl Iterator<Item = &ChildRecord>) -> Vec<(ChildId, String)> {
-    let mut missed = Vec::new();
-    for child in children {
-        match wiring.store.steers(&child.id).await {
-            Ok(records) => {
-                let texts = records.into_iter().filter_map(RequestRecord::missed);
-                missed.extend(texts.map(|text| (child.id.clone(), text)));
-            }
-            Err(error) => {
-                tracing::warn!(child = %child.id, %error, "what was said to a child too late cannot be read");
-            }
-        }
-    }
-    missed
+    let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
+    let children: Vec<ChildId> = children.map(|child| child.id.clone()).collect();
+    missed_texts(wiring.store.as_ref(), &children, unread).await
 }
 
 fn taker(wiring: &Wiring) -> Taker<'_> {

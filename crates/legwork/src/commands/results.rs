@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
-use legwork_core::ports::{Conversations, Facts, SessionKind};
+use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::RequestRecord;
+use legwork_core::taking::missed_texts;
 use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
@@ -57,7 +57,10 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         ));
     }
     let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;
-    let missed = missed(store.as_ref(), &record, &wanted).await;
+    let children = wanted.iter().filter_map(|task| record.accepted.children.get(*task));
+    let children: Vec<ChildId> = children.cloned().collect();
+    let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
+    let missed = missed_texts(store.as_ref(), &children, unread).await;
     let printed = print(invocation, &Outcomes::of(&record, wanted).with_missed(&missed));
     let noted = match &printed {
         Ok(_) => store.acknowledge(claims, owner.now()).await,
@@ -68,23 +71,6 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         tracing::warn!(%error, "whether the results arrived could not be stored");
     }
     printed
-}
-
-/// What was said to these tasks' children too late for them to read. Results without it are still whole.
-async fn missed(store: &dyn Facts, record: &DelegationRecord, wanted: &[usize]) -> Vec<(ChildId, String)> {
-    let mut missed = Vec::new();
-    for child in wanted.iter().filter_map(|task| record.children.get(*task)) {
-        match store.steers(&child.id).await {
-            Ok(said) => {
-                let texts = said.into_iter().filter_map(RequestRecord::missed);
-                missed.extend(texts.map(|text| (child.id.clone(), text)));
-            }
-            Err(error) => {
-                tracing::warn!(child = %child.id, %error, "what was said to a child too late cannot be read");
-            }
-        }
-    }
-    missed
 }
 
 /// The delegation and those of its tasks that the target names; `None` for a session.

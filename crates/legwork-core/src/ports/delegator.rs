@@ -104,7 +104,7 @@ pub enum Refusal {
     },
     /// There is no slot for every task, and calls do not wait (CAP-7).
     #[error(
-        "{asked} tasks do not fit: of {children_max} slots {free} are free (delegation.max_concurrent_children) and delegation.at_capacity is \"reject\". Nothing was started; wait until a running subagent has ended and call again, or send fewer tasks"
+        "{asked} tasks do not fit: slots free: {free}, delegation.max_concurrent_children is {children_max}, and delegation.at_capacity is \"reject\". Nothing was started; wait until a running subagent has ended and call again, or send fewer tasks"
     )]
     NoSlots {
         /// Tasks of the call.

@@ -126,6 +126,7 @@ async fn cap_10_a_process_that_is_ending_takes_no_call_and_says_when_to_call_aga
 #[tokio::test(start_paused = true)]
 async fn disp_24_a_stop_in_the_middle_of_a_call_reaches_what_is_handed_back() {
     for at_capacity in [AtCapacity::Queue, AtCapacity::Sync] {
+        let begun = std::time::Instant::now();
         let scene = scene(at_capacity, 2).await;
         call(&scene, &["until told"]).await;
         call(&scene, &["until told too"]).await;
@@ -146,7 +147,10 @@ async fn disp_24_a_stop_in_the_middle_of_a_call_reaches_what_is_handed_back() {
         assert_eq!(outcomes, [stopped(StopReason::Cancelled), stopped(StopReason::Cancelled)]);
         for (index, entry) in BatchResult::of(&record).results.iter().enumerate() {
             assert_eq!((entry.task_index, entry.status), (index, WireStatus::Interrupted));
-            assert_eq!((&entry.summary, entry.api_calls, entry.duration_seconds), (&None, 0, 0.0));
+            assert_eq!((&entry.summary, entry.api_calls), (&None, 0));
+            // Stored times are the wall clock's, which goes on while the runtime's stands still; it is rounded to a hundredth.
+            let most = begun.elapsed().as_secs_f64() + 0.01;
+            assert!(entry.duration_seconds <= most, "{} s, at most {most}", entry.duration_seconds);
             assert_eq!(entry.error.as_deref(), Some("stopped on request"));
         }
     }

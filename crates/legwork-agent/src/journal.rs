@@ -8,12 +8,13 @@
 mod exchange;
 mod recorded;
 
+use crate::models::Link;
 use crate::session::History;
 use exchange::Exchange;
 use legwork_core::ids::{ClaimId, RequestId};
 use legwork_core::message::{Message, ToolResult};
 use legwork_core::ports::{Steps, StoreError, WriteSteps};
-use legwork_core::step::{Action, Actor, Fence, Product, Reply, StepChange};
+use legwork_core::step::{Action, Actor, Fence, Product, Reply, StepChange, Summarised};
 use legwork_core::time::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
@@ -119,8 +120,10 @@ impl Journal {
         let next = steps.last().map_or(0, |step| step.seq + 1);
         let recorded = Recorded::fold(steps);
         let first = recorded.unfinished.first().map_or(next, |step| step.seq);
+        // A switch of models may stand behind the call that was under way.
+        let open = first..recorded.unfinished.last().map_or(next, |step| step.seq + 1);
         let exchange = recorded.exchange.as_ref().map(Exchange::reopened).unwrap_or_default();
-        let journal = Journal { next, open: first..next, exchange, ..Journal::fresh(store, actor, fence) };
+        let journal = Journal { next, open, exchange, ..Journal::fresh(store, actor, fence) };
         Ok((journal, recorded))
     }
 
@@ -208,15 +211,28 @@ impl Journal {
         self.write(commit).await
     }
 
-    /// Ends the summary and begins what comes next. The summary becomes part of the conversation.
+    /// Ends the summary and begins what comes next. The summary becomes part of the conversation, and what it took is
+    /// counted with it.
     ///
     /// # Errors
     /// [`StoreError`]; nothing of it is stored then.
-    pub async fn compacted(&mut self, summary: Message, next: &Next) -> Result<(), StoreError> {
-        let mut commit = Commit { grown: vec![summary.clone()], ..Commit::default() };
+    pub async fn compacted(&mut self, summary: Summarised, next: &Next) -> Result<(), StoreError> {
+        let mut commit = Commit { grown: vec![summary.message.clone()], ..Commit::default() };
         self.finish(&mut commit, [Product::Compacted(summary)]);
         self.onward(&mut commit, next);
         self.write(commit).await
+    }
+
+    /// Notes which model of the chain is asked from now on, before it is. What is under way stays so.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing is stored then.
+    pub(crate) async fn switched(&mut self, link: Link) -> Result<(), StoreError> {
+        let (seq, Link { place, model }) = (self.next, link);
+        self.next += 1;
+        let intend = StepChange::Intend { seq, action: Action::Switch { place, model } };
+        let finish = StepChange::Finish { seq, product: Product::Switched };
+        self.write(Commit { changes: vec![intend, finish], ..Commit::default() }).await
     }
 
     /// Ends what was begun without a result, and begins what comes next.

@@ -23,7 +23,7 @@ use crate::contract::Contract;
 use crate::journal::{Journal, Next, Recorded, says_something};
 use crate::models::{Model, ModelError, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
-use ask::Call;
+use ask::{Answer, Asking, Call};
 use compaction::Pace;
 use correction::Corrected;
 use legwork_core::message::{Author, Message};
@@ -137,6 +137,7 @@ pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, st
         stop: Stop::new(agent.site.line.stopped()),
         ahead: Ahead::Answered,
         corrected: None,
+        place: 0,
         untold: Vec::new(),
     };
     let end = turn.until_answered(start).await;
@@ -159,6 +160,8 @@ struct Turn<'a> {
     ahead: Ahead,
     /// The answer that was to be corrected, if one was.
     corrected: Option<Corrected>,
+    /// The place in its chain of the model that was asked last, as the journal knows it.
+    place: u32,
     /// What is told once the next commit is made.
     untold: Vec<LineEvent>,
 }
@@ -272,20 +275,43 @@ impl Turn<'_> {
         self.tally.model_calls += 1;
         let call = Call { request: self.request(), number: self.tally.model_calls };
         let load = self.load();
-        let answered = tokio::select! {
-            biased;
-            notice = self.stop.heard() => Err(notice),
-            answered = ask::ask(agent, call, &mut self.tally.unfinished) => Ok(answered),
-        };
-        match answered {
-            Ok(mut answered) => {
-                if let Ok(reply) = &mut answered {
-                    self.counted(load, reply);
-                }
-                Ok(answered)
-            }
-            Err(notice) => Err(self.broken_off(notice).await),
+        self.tally.unfinished.clear();
+        let mut answered = self.heard(Asking::aloud(agent, call)).await?;
+        if let Ok(reply) = &mut answered {
+            self.counted(load, reply);
         }
+        Ok(answered)
+    }
+
+    /// Listens until the reply is whole. Which model is asked is stored before it is, so that a run which goes on later
+    /// does not begin with one that has failed.
+    async fn heard(&mut self, mut asking: Asking<'_>) -> Result<Result<Reply, ModelError>, Way> {
+        loop {
+            self.note_link().await?;
+            let heard = tokio::select! {
+                biased;
+                notice = self.stop.heard() => Err(notice),
+                heard = asking.go_on() => Ok(heard),
+            };
+            if let Some(text) = asking.unfinished() {
+                text.clone_into(&mut self.tally.unfinished);
+            }
+            match heard {
+                Ok(Ok(Answer::Whole(reply))) => return Ok(Ok(*reply)),
+                Ok(Ok(Answer::FromAnother)) => {}
+                Ok(Err(error)) => return Ok(Err(error)),
+                Err(notice) => return Err(self.broken_off(notice).await),
+            }
+        }
+    }
+
+    /// Stores which model of a chain is asked now, if it is not the one that was asked last.
+    async fn note_link(&mut self) -> Result<(), Way> {
+        let Some(link) = self.agent.model.link().filter(|link| link.place != self.place) else {
+            return Ok(());
+        };
+        self.place = link.place;
+        Ok(self.journal.switched(link).await?)
     }
 
     /// The model failed. That came first, so it is what the report says even if it cannot be stored.

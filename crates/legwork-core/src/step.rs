@@ -54,6 +54,14 @@ pub enum Action {
         /// What does not fit, as the agent is told.
         errors: Vec<String>,
     },
+    /// Another model of the agent's chain is asked from here on, so that a resumed run goes on with it (CRED-14). It ends in
+    /// the commit in which it begins, beside the model call that is under way.
+    Switch {
+        /// Its place in the chain, from 0.
+        place: u32,
+        /// Its name, by which it is found when the chain has changed.
+        model: String,
+    },
     /// Runs a tool.
     Tool {
         /// The call as the model made it.
@@ -70,13 +78,29 @@ pub enum Product {
     /// The first messages. For a session's agent it is empty: its messages are in the history.
     Opened(Vec<Message>),
     /// The summary, as a message of its own after the messages so far.
-    Compacted(Message),
+    Compacted(Summarised),
     /// What was said, as a message of its own.
     Steered(Message),
     /// The model's reply.
     Reply(Reply),
     /// The tool's result.
     Output(ToolResult),
+    /// Nothing: another model is asked.
+    Switched,
+}
+
+/// A summary of earlier messages, with what it took. It counts like a reply (invariant 28).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summarised {
+    /// The summary.
+    #[serde(flatten)]
+    pub message: Message,
+    /// The tokens of the reply that it was made of. Summaries that were stored before this was told count as none.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Their price.
+    #[serde(default)]
+    pub cost: Cost,
 }
 
 /// A model's whole reply.
@@ -160,6 +184,7 @@ pub enum StepChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Author, Part, Summary};
     use serde_json::json;
 
     #[test]
@@ -168,5 +193,27 @@ mod tests {
             "cost": "unknown", "model": null});
         let reply: Reply = serde_json::from_value(stored).expect("an old row");
         assert_eq!(reply.finish, Finish::Stop);
+    }
+
+    fn summary() -> Message {
+        let summary = Summary { text: "short".to_owned(), from: 7 };
+        Message { author: Author::Summary, parts: vec![Part::Summary(summary)] }
+    }
+
+    /// Proves K32.
+    #[test]
+    fn inv_28_a_summary_stored_without_its_usage_can_be_read_and_one_with_it_by_older_programs() {
+        let before = json!({ "compacted": summary() });
+        let product: Product = serde_json::from_value(before).expect("an old row");
+        let bare = Summarised { message: summary(), usage: Usage::default(), cost: Cost::Unknown };
+        assert_eq!(product, Product::Compacted(bare.clone()));
+        let usage = Usage { input: 40, output: 3, cached: 2, reasoning: 1 };
+        let stored = Product::Compacted(Summarised { usage, cost: Cost::MicroUsd(9), ..bare });
+        let text = serde_json::to_string(&stored).expect("it is written");
+        assert_eq!(serde_json::from_str::<Product>(&text).expect("a new row"), stored);
+        let row: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let older: Message =
+            serde_json::from_value(row["compacted"].clone()).expect("a new row for an old program");
+        assert_eq!(older, summary());
     }
 }

@@ -30,6 +30,10 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
         report.model_calls += u32::from(matches!(step.action, Action::Model));
         match (&step.action, &step.state) {
             (_, StepState::Done(Product::Reply(reply))) => replied(&mut report, reply),
+            (_, StepState::Done(Product::Compacted(summary))) => {
+                report.usage += summary.usage;
+                report.cost = report.cost.plus(summary.cost);
+            }
             (Action::Tool { call, .. }, StepState::Done(Product::Output(result))) => {
                 report.tool_trace.push(TraceItem::of(call, result));
             }
@@ -44,12 +48,13 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
                 | Action::Model
                 | Action::Compact
                 | Action::Steer { .. }
-                | Action::Correct { .. },
+                | Action::Correct { .. }
+                | Action::Switch { .. },
                 StepState::Done(Product::Output(_)),
             )
             | (
                 _,
-                StepState::Done(Product::Opened(_) | Product::Compacted(_) | Product::Steered(_))
+                StepState::Done(Product::Opened(_) | Product::Steered(_) | Product::Switched)
                 | StepState::Intended
                 | StepState::Failed(_),
             ) => {}

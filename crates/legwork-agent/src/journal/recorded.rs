@@ -4,9 +4,10 @@
 //! It does not decide what becomes of the open steps.
 
 use super::says_something;
+use crate::models::Link;
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
 use legwork_core::report::{Cost, TraceItem, Usage};
-use legwork_core::step::{Action, Product, Reply, StepRecord, StepState};
+use legwork_core::step::{Action, Product, Reply, StepRecord, StepState, Summarised};
 use std::sync::Arc;
 
 /// The recorded part of a run, or of the last turn of a session.
@@ -18,12 +19,14 @@ pub struct Recorded {
     pub exchange: Option<OpenExchange>,
     /// Model calls that were begun, whatever came of them.
     pub model_calls: u32,
-    /// The tokens of all stored replies.
+    /// The tokens of all stored replies, and of all summaries.
     pub usage: Usage,
     /// Their price.
     pub cost: Cost,
     /// The model that gave the last of them, as the provider names it.
     pub model: Option<String>,
+    /// The model of a chain that was asked last; the first of it when nothing is recorded.
+    pub link: Option<Link>,
     /// The tool calls that have ended, in order.
     pub trace: Vec<TraceItem>,
     /// Those of them whose effect is not known.
@@ -72,8 +75,10 @@ impl Recorded {
             (StepState::Done(Product::Opened(messages)), _) => {
                 self.messages.extend(messages.into_iter().map(Arc::new));
             }
-            (StepState::Done(Product::Compacted(message) | Product::Steered(message)), _) => {
-                self.messages.push(Arc::new(message));
+            (StepState::Done(Product::Compacted(summary)), _) => self.summarised(summary),
+            (StepState::Done(Product::Steered(message)), _) => self.messages.push(Arc::new(message)),
+            (StepState::Done(Product::Switched), Action::Switch { place, model }) => {
+                self.link = Some(Link { place, model });
             }
             (StepState::Done(Product::Reply(reply)), _) => self.replied(reply),
             (StepState::Done(Product::Output(result)), Action::Tool { call, .. }) => {
@@ -87,14 +92,22 @@ impl Recorded {
                 self.ended(&call, result);
             }
             (
-                StepState::Done(Product::Output(_)) | StepState::Failed(_),
+                StepState::Done(Product::Output(_) | Product::Switched) | StepState::Failed(_),
                 Action::Open
                 | Action::Model
                 | Action::Compact
                 | Action::Steer { .. }
-                | Action::Correct { .. },
-            ) => {}
+                | Action::Correct { .. }
+                | Action::Switch { .. },
+            )
+            | (StepState::Done(Product::Switched), Action::Tool { .. }) => {}
         }
+    }
+
+    fn summarised(&mut self, summary: Summarised) {
+        self.usage += summary.usage;
+        self.cost = self.cost.plus(summary.cost);
+        self.messages.push(Arc::new(summary.message));
     }
 
     fn replied(&mut self, reply: Reply) {

@@ -7,7 +7,7 @@ use legwork_core::message::{Author, Message, Part, Summary, ToolCall, ToolResult
 use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind, Steps};
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::report::{Cost, Usage};
-use legwork_core::step::{Action, Actor, Fence, Finish, Reply};
+use legwork_core::step::{Action, Actor, Fence, Finish, Reply, Summarised};
 use legwork_core::time::Timestamp;
 use legwork_testkit::memory::MemoryStore;
 use serde_json::json;
@@ -104,7 +104,8 @@ async fn k43_a_conversation_grows_in_whole_records_with_the_commits_of_its_journ
     journal.ran(outputs(&["b"]), &Next::Compact(Some(said))).await.expect("stored");
     assert_eq!(desk.texts().await, ["hi", "I look.", "2 results", "quick"]);
     let summary = Summary { text: "short".to_owned(), from: 1 };
-    let summary = Message { author: Author::Summary, parts: vec![Part::Summary(summary)] };
+    let message = Message { author: Author::Summary, parts: vec![Part::Summary(summary)] };
+    let summary = Summarised { message, usage: Usage::default(), cost: Cost::Unknown };
     journal.compacted(summary, &ask()).await.expect("stored");
     journal.replied(reply(" ", &[]), &ask()).await.expect("stored");
     journal.replied(reply("done", &[]), &Next::End(None)).await.expect("stored");

@@ -3,7 +3,7 @@
 //! It decides who is asked; when a failure is final is decided in `retry`. Each link has its own address and key, and knows
 //! nothing of the others.
 
-use super::port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
+use super::port::{Link, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
 use futures::StreamExt;
 use legwork_core::report::FailureReason;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,6 +82,21 @@ impl Model for Chain {
         let Turn { link, since } = self.turn();
         if link > 0 && since.elapsed() >= STAND_IN_FOR {
             self.move_to(0);
+        }
+    }
+
+    fn link(&self) -> Option<Link> {
+        let place = self.turn().link;
+        let model = self.links[place].facts().name;
+        Some(Link { place: u32::try_from(place).unwrap_or(u32::MAX), model })
+    }
+
+    fn take_up(&self, link: &Link) {
+        let is_it = |place: &usize| self.links[*place].facts().name == link.model;
+        let place =
+            usize::try_from(link.place).ok().filter(|place| *place < self.links.len() && is_it(place));
+        if let Some(place) = place.or_else(|| (0..self.links.len()).find(is_it)) {
+            self.move_to(place);
         }
     }
 

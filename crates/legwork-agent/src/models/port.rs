@@ -32,6 +32,17 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Which model of a chain is asked now; nothing where there is only one.
+    fn link(&self) -> Option<Link> {
+        None
+    }
+
+    /// Goes on with the model that an earlier run had got to. One that is not in the chain any more is not looked for: the
+    /// first one is asked then.
+    fn take_up(&self, link: &Link) {
+        let _ = link;
+    }
+
     /// Whether it takes pictures, as far as that is known. To one that does not they are named in words.
     fn takes_images(&self) -> bool {
         true
@@ -52,6 +63,15 @@ pub struct ModelFacts {
     pub name: String,
     /// Tokens that fit into one request and its reply together, when that is known.
     pub window: Option<u64>,
+}
+
+/// A model of a chain, as a journal names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its place, from 0.
+    pub place: u32,
+    /// `provider/name`.
+    pub model: String,
 }
 
 /// One request.

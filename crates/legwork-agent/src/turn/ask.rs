@@ -22,28 +22,115 @@ const TELL_BYTES: usize = 2048;
 /// One model call of a run.
 pub(super) struct Call {
     pub(super) request: ModelRequest,
-    /// Which call of the run it is, from 1.
+    /// Which call of the run it is, from 1; for one that is not part of it, the last one before.
     pub(super) number: u32,
 }
 
-/// Asks the model, again after failures that pass. `unfinished` holds the text of the reply for as long as it is not
-/// whole.
-pub(super) async fn ask(agent: &Agent, call: Call, unfinished: &mut String) -> Result<Reply, ModelError> {
-    unfinished.clear();
-    agent.site.line.tell(LineEvent::ModelCalled);
-    let seed = seed(agent, call.number);
-    let stream = models::ask(Arc::clone(&agent.model), call.request, agent.limits.retry, seed);
-    let teller = Teller::new(&*agent.site.line, Voice::Aloud);
-    listen(stream, (agent, teller), unfinished).await
+/// A model call that is under way. Dropping it cancels it.
+pub(super) struct Asking<'a> {
+    agent: &'a Agent,
+    stream: HeardStream,
+    teller: Teller<'a>,
+    /// The text so far.
+    text: String,
+    /// When the model has sent nothing for too long.
+    silent_at: Instant,
+    /// How long all of it may take, and when that is over.
+    limit: Option<(Duration, Instant)>,
 }
 
-/// Asks the model for something that is not part of its run: of the reply only signs of life are told. `number` is that of
-/// the last call of the run.
-pub(super) async fn quietly(agent: &Agent, request: ModelRequest, number: u32) -> Result<Reply, ModelError> {
-    let seed = seed(agent, number);
-    let stream = models::ask(Arc::clone(&agent.model), request, agent.limits.retry, seed);
-    let teller = Teller::new(&*agent.site.line, Voice::Quiet);
-    listen(stream, (agent, teller), &mut String::new()).await
+/// What comes of listening.
+pub(super) enum Answer {
+    /// The reply is whole.
+    Whole(Box<Reply>),
+    /// Another model of the chain is asked from here on; it goes on when it is listened to again.
+    FromAnother,
+}
+
+impl<'a> Asking<'a> {
+    /// Asks the model, again after failures that pass, and tells on the line what it says.
+    pub(super) fn aloud(agent: &'a Agent, call: Call) -> Self {
+        agent.site.line.tell(LineEvent::ModelCalled);
+        Asking::new(agent, call, (Voice::Aloud, None))
+    }
+
+    /// Asks the model for something that is not part of its run and may take so long: of the reply only signs of life are
+    /// told. The number of the call is that of the last one of the run.
+    pub(super) fn quietly(agent: &'a Agent, call: Call, limit: Duration) -> Self {
+        Asking::new(agent, call, (Voice::Quiet, Some(limit)))
+    }
+
+    fn new(agent: &'a Agent, call: Call, (voice, limit): (Voice, Option<Duration>)) -> Self {
+        let seed = seed(agent, call.number);
+        let now = Instant::now();
+        Asking {
+            agent,
+            stream: models::ask(Arc::clone(&agent.model), call.request, agent.limits.retry, seed),
+            teller: Teller::new(&*agent.site.line, voice),
+            text: String::new(),
+            silent_at: now + agent.limits.silence_max,
+            limit: limit.map(|limit| (limit, now + limit)),
+        }
+    }
+
+    /// The text of a reply that is told, as long as it is not whole.
+    pub(super) fn unfinished(&self) -> Option<&str> {
+        match self.teller.voice {
+            Voice::Aloud => Some(&self.text),
+            Voice::Quiet => None,
+        }
+    }
+
+    /// Listens until the reply is whole or another model is asked. Dropping the future loses nothing that was heard.
+    pub(super) async fn go_on(&mut self) -> Result<Answer, ModelError> {
+        let silence_max = self.agent.limits.silence_max;
+        loop {
+            let due = self.teller.due();
+            let over = self.limit.map_or(self.silent_at, |(_, over)| over.min(self.silent_at));
+            let part = tokio::select! {
+                biased;
+                part = self.stream.next() => part,
+                // Deadline: what was held back to be told with more is told although nothing more came; a provider that keeps
+                // the connection open and says nothing, or writes without end, would hold the run for ever.
+                () = sleep_until(due.unwrap_or(over)) => match due {
+                    Some(_) => { self.teller.flush(); continue }
+                    None => return Err(self.too_long()),
+                },
+            };
+            self.silent_at = Instant::now() + silence_max;
+            if self.limit.is_some_and(|(_, over)| Instant::now() >= over) {
+                return Err(self.too_long());
+            }
+            match part {
+                Some(Ok(Heard::Text(text))) => {
+                    self.text.push_str(&text);
+                    self.teller.take(Kind::Text, &text);
+                }
+                Some(Ok(Heard::Thinking(text))) => self.teller.take(Kind::Thinking, &text),
+                Some(Ok(Heard::Moved)) => self.teller.moved(),
+                Some(Ok(Heard::Retrying(retrying))) => self.agent.site.line.tell(told(retrying)),
+                Some(Ok(Heard::StoodIn(stood_in))) => {
+                    self.agent.site.line.tell(replaced(stood_in));
+                    return Ok(Answer::FromAnother);
+                }
+                Some(Ok(Heard::Done(reply))) => return Ok(Answer::Whole(reply)),
+                Some(Err(error)) => return Err(error),
+                None => return Err(cut_off()),
+            }
+        }
+    }
+
+    fn too_long(&self) -> ModelError {
+        match self.limit {
+            Some((limit, over)) if Instant::now() >= over => {
+                timed_out(format!("it took longer than {} seconds", limit.as_secs()))
+            }
+            Some(_) | None => {
+                let seconds = self.agent.limits.silence_max.as_secs();
+                timed_out(format!("the model sent nothing for {seconds} seconds"))
+            }
+        }
+    }
 }
 
 /// Spreads the pauses of agents whose calls failed together.
@@ -51,42 +138,6 @@ fn seed(agent: &Agent, number: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (agent.site.actor.as_str(), number).hash(&mut hasher);
     hasher.finish()
-}
-
-async fn listen(
-    mut stream: HeardStream,
-    (agent, mut teller): (&Agent, Teller<'_>),
-    unfinished: &mut String,
-) -> Result<Reply, ModelError> {
-    let silence_max = agent.limits.silence_max;
-    // Deadline: a provider that keeps the connection open and says nothing would hold the run for ever.
-    let mut silent_at = Instant::now() + silence_max;
-    loop {
-        let due = teller.due();
-        let part = tokio::select! {
-            biased;
-            part = stream.next() => part,
-            // Deadline: what was held back to be told with more is told although nothing more came.
-            () = sleep_until(due.unwrap_or(silent_at)) => match due {
-                Some(_) => { teller.flush(); continue }
-                None => return Err(silent(silence_max)),
-            },
-        };
-        silent_at = Instant::now() + silence_max;
-        match part {
-            Some(Ok(Heard::Text(text))) => {
-                unfinished.push_str(&text);
-                teller.take(Kind::Text, &text);
-            }
-            Some(Ok(Heard::Thinking(text))) => teller.take(Kind::Thinking, &text),
-            Some(Ok(Heard::Moved)) => teller.moved(),
-            Some(Ok(Heard::Retrying(retrying))) => agent.site.line.tell(told(retrying)),
-            Some(Ok(Heard::StoodIn(stood_in))) => agent.site.line.tell(replaced(stood_in)),
-            Some(Ok(Heard::Done(reply))) => return Ok(*reply),
-            Some(Err(error)) => return Err(error),
-            None => return Err(cut_off()),
-        }
-    }
 }
 
 fn told(retrying: Retrying) -> LineEvent {
@@ -102,13 +153,8 @@ fn replaced(stood_in: StoodIn) -> LineEvent {
     LineEvent::Note(format!("{failed} could not answer ({}); {instead} is asked instead", error.message))
 }
 
-fn silent(silence_max: Duration) -> ModelError {
-    ModelError {
-        reason: FailureReason::Timeout,
-        message: format!("the model sent nothing for {} seconds", silence_max.as_secs()),
-        retryable: true,
-        retry_after: None,
-    }
+fn timed_out(message: String) -> ModelError {
+    ModelError { reason: FailureReason::Timeout, message, retryable: true, retry_after: None }
 }
 
 fn cut_off() -> ModelError {

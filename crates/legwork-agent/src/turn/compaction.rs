@@ -10,8 +10,9 @@ mod ledger;
 mod pace;
 mod wording;
 
+use super::ask::{Asking, Call};
 use super::window::{Press, Window};
-use super::{Ahead, Turn, Way, ask};
+use super::{Ahead, Turn, Way};
 use crate::excerpt::head_of;
 use crate::journal::{Next, Said};
 use crate::models::{ModelError, ModelRequest, renew_used};
@@ -20,12 +21,11 @@ use boundary::first_kept;
 use legwork_core::message::{Author, Message, Part, Summary};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::FailureReason;
-use legwork_core::step::{Actor, Reply};
+use legwork_core::step::{Actor, Reply, Summarised};
 pub(super) use pace::Pace;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
 use wording::Wording;
 
 /// How long a summary may take, with all tries.
@@ -131,7 +131,7 @@ impl Turn<'_> {
         let tokens_after = self.tokens();
         self.untold.push(LineEvent::Compacted { messages, tokens_before: before, tokens_after, usage, cost });
         let next = self.onward();
-        self.journal.compacted(message, &next).await?;
+        self.journal.compacted(Summarised { message, usage, cost }, &next).await?;
         self.settled();
         Ok(())
     }
@@ -146,26 +146,15 @@ impl Turn<'_> {
 
     /// What the model writes for a summary; nothing when it cannot.
     async fn written(&mut self, places: Range<usize>) -> Result<Option<Reply>, Way> {
-        let agent = self.agent;
-        let request = self.summary_request(places);
-        // Deadline: a model that writes without end would hold the run; beginnings are better than waiting.
-        let written = timeout(SUMMARY_MAX, ask::quietly(agent, request, self.tally.model_calls));
-        let answered = tokio::select! {
-            biased;
-            notice = self.stop.heard() => Err(notice),
-            answered = written => Ok(match answered {
-                Ok(answered) => answered.map_err(|error| error.message),
-                Err(_) => Err(format!("it took longer than {} seconds", SUMMARY_MAX.as_secs())),
-            }),
-        };
-        match answered {
-            Ok(Ok(reply)) => Ok(Some(reply)),
-            Ok(Err(problem)) => {
-                let note = format!("the model could not summarise, so beginnings are kept: {problem}");
+        let call = Call { request: self.summary_request(places), number: self.tally.model_calls };
+        match self.heard(Asking::quietly(self.agent, call, SUMMARY_MAX)).await? {
+            Ok(reply) => Ok(Some(reply)),
+            Err(error) => {
+                let note =
+                    format!("the model could not summarise, so beginnings are kept: {}", error.message);
                 self.agent.site.line.tell(LineEvent::Note(note));
                 Ok(None)
             }
-            Err(notice) => Err(self.broken_off(notice).await),
         }
     }
 

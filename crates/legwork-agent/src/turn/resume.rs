@@ -12,7 +12,11 @@ impl Turn<'_> {
     /// Takes up what was recorded, and stores that it goes on.
     pub(super) async fn resume(&mut self, recorded: Recorded) -> Result<(), Way> {
         self.tally.resume(&recorded);
-        let Recorded { exchange, unfinished, answer, corrected, .. } = recorded;
+        let Recorded { exchange, unfinished, answer, corrected, link, .. } = recorded;
+        if let Some(link) = link {
+            self.agent.model.take_up(&link);
+            self.place = link.place;
+        }
         self.corrected = corrected.as_ref().map(Corrected::of);
         if let Some(open) = exchange {
             return self.reopen(open, &unfinished).await;

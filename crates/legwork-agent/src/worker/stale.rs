@@ -45,6 +45,7 @@ pub(super) async fn stale_paths(
             | Action::Model
             | Action::Compact
             | Action::Correct { .. }
+            | Action::Switch { .. }
             | Action::Steer { .. } => None,
         })
         .collect();

@@ -13,6 +13,7 @@ mod fakes;
 mod session;
 mod turn_compaction;
 mod turn_contract;
+mod turn_counts;
 mod turn_ends;
 mod turn_journal;
 mod turn_resume;

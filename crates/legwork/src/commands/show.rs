@@ -191,6 +191,7 @@ fn step(step: &StepRecord) -> Value {
         Action::Compact => ("compact", None),
         Action::Steer { .. } => ("steer", None),
         Action::Correct { .. } => ("correct", None),
+        Action::Switch { .. } => ("switch", None),
         Action::Tool { call, .. } => ("tool", Some(call)),
     };
     let state = match &step.state {

@@ -13,6 +13,7 @@ mod delegate;
 mod detach;
 mod dismiss;
 mod faults;
+mod going_on;
 mod harness;
 mod hooks;
 mod interrupt;

@@ -25,6 +25,7 @@ pub enum Say {
 }
 
 pub struct FakeModel {
+    name: &'static str,
     script: Mutex<VecDeque<Say>>,
     requests: Mutex<Vec<ModelRequest>>,
     window: Option<u64>,
@@ -37,9 +38,10 @@ impl FakeModel {
         Arc::new(Self::bare(script))
     }
 
-    /// A model that tells its window and does not count tokens.
+    /// A model that tells its window and counts only the tokens that it says.
     pub fn with_window(window: u64, script: impl IntoIterator<Item = Say>) -> Arc<Self> {
-        Arc::new(FakeModel { window: Some(window), usage: Usage::default(), ..Self::bare(script) })
+        let usage = Usage { output: 2, ..Usage::default() };
+        Arc::new(FakeModel { window: Some(window), usage, ..Self::bare(script) })
     }
 
     /// `asked` runs whenever the model is asked.
@@ -50,10 +52,16 @@ impl FakeModel {
         Arc::new(FakeModel { asked: Box::new(asked), ..Self::bare(script) })
     }
 
+    /// A model of that name.
+    pub fn named(name: &'static str, script: impl IntoIterator<Item = Say>) -> Arc<Self> {
+        Arc::new(FakeModel { name, ..Self::bare(script) })
+    }
+
     fn bare(script: impl IntoIterator<Item = Say>) -> Self {
         let script = Mutex::new(script.into_iter().collect());
         let usage = Usage { input: 10, output: 2, cached: 4, reasoning: 1 };
-        FakeModel { script, requests: Mutex::default(), window: None, usage, asked: Box::new(|| ()) }
+        let name = "fake/model";
+        FakeModel { name, script, requests: Mutex::default(), window: None, usage, asked: Box::new(|| ()) }
     }
 
     pub fn requests(&self) -> Vec<ModelRequest> {
@@ -82,7 +90,7 @@ impl FakeModel {
 
 impl Model for FakeModel {
     fn facts(&self) -> ModelFacts {
-        ModelFacts { name: "fake/model".to_owned(), window: self.window }
+        ModelFacts { name: self.name.to_owned(), window: self.window }
     }
 
     fn respond(&self, request: ModelRequest) -> ReplyStream {

@@ -65,6 +65,7 @@ fn word(change: &StepChange) -> String {
                 format!("{seq} steer {}", requests.join("+"))
             }
             Action::Correct { errors } => format!("{seq} correct {}", errors.join("+")),
+            Action::Switch { place, model } => format!("{seq} switch {place} {model}"),
             Action::Tool { call, read_only } => {
                 let kind = if *read_only { "look" } else { "change" };
                 format!("{seq} {kind} {}({})", call.name, call.id)
@@ -75,9 +76,9 @@ fn word(change: &StepChange) -> String {
                 let texts: Vec<String> = messages.iter().map(|message| message.plain_text()).collect();
                 format!("{seq}={}", texts.join("|"))
             }
-            Product::Compacted(message) | Product::Steered(message) => {
-                format!("{seq}={}", message.plain_text())
-            }
+            Product::Compacted(summary) => format!("{seq}={}", summary.message.plain_text()),
+            Product::Steered(message) => format!("{seq}={}", message.plain_text()),
+            Product::Switched => format!("{seq}=switched"),
             Product::Reply(reply) => {
                 let calls: String = reply.message.calls().map(|call| format!("+{}", call.id)).collect();
                 format!("{seq}={}{calls}", reply.message.plain_text())

@@ -9,6 +9,7 @@ mod killing;
 mod scene;
 mod snapshot;
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::ops::Range;
@@ -18,7 +19,8 @@ use scene::Scene;
 
 /// The variable that names the rounds to play, as `FIRST..END`.
 const ROUNDS: &str = "LEGWORK_CRASH_ROUNDS";
-/// The variable that names a file which gets a line for each round that held: scene, round, kills.
+/// The variable that names a file which gets a line for each round that held: scene, round, kills. Rounds that stand in it
+/// are not played again.
 const TALLY: &str = "LEGWORK_CRASH_TALLY";
 /// What a usual run of the tests plays.
 const FEW: Range<u32> = 0..3;
@@ -33,10 +35,19 @@ fn rounds() -> Range<u32> {
 #[track_caller]
 fn sweep(scene: &Scene) {
     let sweep = Sweep::over(scene);
-    for round in rounds() {
+    let played = played(scene.name);
+    for round in rounds().filter(|round| !played.contains(round)) {
         let kills = sweep.play(round);
         note(&format!("{} {round} {kills}\n", scene.name));
     }
+}
+
+/// The rounds of a scene that stand in the tally.
+fn played(scene: &str) -> BTreeSet<u32> {
+    let text =
+        std::env::var(TALLY).ok().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let words = text.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name == scene);
+    words.filter_map(|(_, rest)| rest.split(' ').next()?.parse().ok()).collect()
 }
 
 /// Adds a line to the tally, if there is one. Others add theirs at the same time.

@@ -3,6 +3,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod call_label;
 mod chat;
 mod commands;
 mod embedded;

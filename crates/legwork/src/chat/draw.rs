@@ -9,10 +9,12 @@ use super::rows::{Look, Row};
 use super::shelf;
 use super::typing::{Leaving, Mode, PROMPT_COLUMNS};
 use super::view::{Doing, View};
-use crate::wording;
+use crate::{call_label, wording};
 
 /// Running calls and waiting messages that have a row.
 const FEW: usize = 4;
+/// Where the subagents of a running call are seen.
+const MONITOR: &str = "/agents";
 
 /// What is drawn below the scrollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +65,10 @@ impl View {
         for call in self.calls.iter().take(FEW) {
             let tail = format!(" {}", whole_seconds(now.saturating_sub(call.since)));
             let tool = wording::one_line(&call.tool, 40);
-            let text =
-                format!("{tool} {}", wording::one_line(&shelf::arguments_in_short(&call.arguments), 400));
+            let label = call_label::running(&call.tool, &call.arguments, MONITOR);
+            let label =
+                label.unwrap_or_else(|| wording::one_line(&shelf::arguments_in_short(&call.arguments), 400));
+            let text = format!("{tool} {label}");
             rows.push(self.openable(("… ", Look::Faint), (&text, Look::Plain), &tail));
         }
         let more = self.calls.len().saturating_sub(FEW);

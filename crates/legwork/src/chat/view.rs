@@ -17,7 +17,7 @@ use super::rows::{Colours, Look, Row};
 use super::shelf::{self, Item, Shelf};
 use super::typing::Typing;
 use crate::progress::Sets;
-use crate::wording;
+use crate::{call_label, wording};
 
 const ERROR_COLUMNS: usize = 400;
 const TOOL_COLUMNS: usize = 40;
@@ -357,6 +357,7 @@ impl View {
         let short = wording::one_line(&shelf::arguments_in_short(&arguments), ERROR_COLUMNS);
         let name = wording::one_line(&tool, TOOL_COLUMNS);
         let why = wording::one_line(&result, ERROR_COLUMNS);
+        let goes_on = call_label::handed_off(&tool, &result).filter(|_| !is_error);
         let number = self.shelf.put(Item {
             title: format!("{name} {short}"),
             texts: vec![("arguments", shelf::arguments_in_full(&arguments)), ("result", result)],
@@ -368,6 +369,9 @@ impl View {
             rows.push(Row::of(&format!("  {why}"), Look::Bad).cut(self.size.columns));
         }
         self.give(Sort::Aside, rows);
+        if let Some(goes_on) = goes_on {
+            self.note(&goes_on);
+        }
     }
 
     fn turn_ended(&mut self, report: &Report) {

@@ -8,18 +8,21 @@ use legwork_core::pulse::LineEvent;
 
 use super::screen::Screen;
 use super::sets::Sets;
-use crate::stderr;
-use crate::wording;
+use crate::{call_label, stderr, wording};
 
 const ARGUMENTS_WIDTH: usize = 100;
 const REASON_WIDTH: usize = 160;
 const TOOL_WIDTH: usize = 64;
+/// Where the subagents of a running call are seen from outside.
+const MONITOR: &str = "`legwork ps`";
 
 /// Shows one thing that the conversation's agent told; called from within its turn, so it only writes a line.
 pub fn told(event: &LineEvent) {
     match event {
         LineEvent::ToolStarted { tool, arguments, .. } => {
-            stderr::tell(&format!("· {} {}", named(tool), wording::one_line(arguments, ARGUMENTS_WIDTH)));
+            let label = call_label::running(tool, arguments, MONITOR);
+            let label = label.unwrap_or_else(|| wording::one_line(arguments, ARGUMENTS_WIDTH));
+            stderr::tell(&format!("· {} {label}", named(tool)));
         }
         LineEvent::Retrying { error, pause_ms } => {
             let error = wording::one_line(error, REASON_WIDTH);
@@ -32,12 +35,16 @@ pub fn told(event: &LineEvent) {
             stderr::tell(&format!("· summarised {messages} earlier messages to make room"));
         }
         LineEvent::Note(note) => stderr::tell(&format!("· {}", wording::one_line(note, REASON_WIDTH))),
+        LineEvent::ToolEnded { tool, result, is_error: false, .. } => {
+            if let Some(goes_on) = call_label::handed_off(tool, result) {
+                stderr::tell(&format!("· {goes_on}"));
+            }
+        }
         LineEvent::ModelCalled
         | LineEvent::Text(_)
         | LineEvent::Thinking(_)
         | LineEvent::Replied { .. }
-        | LineEvent::ToolMoved
-        | LineEvent::ToolEnded { is_error: false, .. } => {}
+        | LineEvent::ToolMoved => {}
     }
 }
 

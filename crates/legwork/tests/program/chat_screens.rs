@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
+use legwork_testkit::server::{Call, Conversation, Script, ScriptedServer, Scripts, call, calls, gate, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -123,6 +123,80 @@ fn prog_12_screens_with_0_1_7_and_40_running_subagents() {
             assert!(!has_colours(&screen.bytes()), "a terminal without colours gets none");
         }
     }
+}
+
+/// A call that is carried out while its conversation waits has a row as long as that lasts.
+#[test]
+fn tool_22_a_call_that_runs_is_labelled_with_its_tasks_and_where_they_are_seen() {
+    let long = "比較兩個版本的設定檔並列出差異 and say which of them matter for the release";
+    let main = Script::from_fn(move |talk: &Conversation| match talk.last_text() {
+        "one" => calls(
+            ["keep a slot", "keep the other slot"]
+                .map(|goal| Call::new("delegate_task", json!({"goal": goal}))),
+        ),
+        "two" => call("delegate_task", json!({"tasks": [{"goal": "this piece"}, {"goal": "that piece"}]})),
+        "three" => call("delegate_task", json!({"tasks": [{"goal": long}]})),
+        _ => say("Heard."),
+    });
+    let child = Script::from_fn(|talk: &Conversation| match talk.first_user_text() {
+        text if text.contains("slot") => gate("slot").say("kept"),
+        text if text.contains("piece") => gate("pieces").say("done"),
+        _ => gate("long").say("compared"),
+    });
+    let server = ScriptedServer::start(Scripts::default().agent("one", main).otherwise(child));
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat"]).env("LEGWORK_DELEGATION_AT_CAPACITY", "sync");
+    let mut screen = order.set("max_concurrent_children", 2).env("NO_COLOR", "1").at_terminal(100, 30);
+    screen.wait_for("›");
+    screen.press("one").press(ENTER);
+    screen.wait_for("Heard.");
+    server.gate("slot").wait_waiting(2);
+    screen.press("two").press(ENTER);
+    screen.wait("the label of several", |rows| {
+        rows.iter().any(|row| row.starts_with("… delegate_task 2 tasks · /agents "))
+    });
+    server.gate("pieces").open();
+    screen.wait_without("… delegate_task");
+    screen.wait_for_rest();
+    screen.press("three").press(ENTER);
+    let cut: String = long.chars().take(29).collect();
+    screen.wait("the label of one", |rows| {
+        rows.iter().any(|row| {
+            row.replace(' ', "").starts_with(&format!("…delegate_task{}…", cut.trim_end().replace(' ', "")))
+        })
+    });
+    for name in ["long", "slot"] {
+        server.gate(name).open();
+    }
+    screen.wait_without("… delegate_task");
+    screen.wait_for_rest();
+    screen.press(END_OF_INPUT).press("s");
+    assert_eq!(screen.wait_for_end(), 0);
+}
+
+#[test]
+fn tool_23_after_a_handle_one_faint_line_says_what_runs_on_and_that_nobody_has_to_wait() {
+    let server = server(2);
+    let home = Home::with(&server);
+    let mut screen = home.legwork(&["chat"]).env("TERM", "xterm-256color").at_terminal(100, 30);
+    screen.wait_for("›");
+    screen.press("send them out").press(ENTER);
+    let line = "· 2 background tasks run; the conversation goes on by itself when done";
+    screen.wait_for(line);
+    screen.wait_for("Ask me anything");
+    assert_eq!(screen.everything().matches(line).count(), 1, "{}", screen.everything());
+    assert!(screen.bytes().contains(&format!("\u{1b}[2m{line}")), "it is faint");
+    server.gate("held").wait_waiting(2);
+    server.gate("held").open();
+    screen.wait_for("Answer 2.");
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0);
+    let mut lines = home.legwork(&["chat"]).env("TERM", "dumb").at_terminal(120, 30);
+    lines.press("send them out\n");
+    lines.wait_for(line);
+    lines.wait_for("Answer 2.");
+    lines.press(END_OF_INPUT);
+    assert_eq!(lines.wait_for_end(), 0);
 }
 
 #[test]

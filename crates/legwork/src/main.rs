@@ -15,6 +15,7 @@ mod lookup;
 mod model_source;
 mod orphans;
 mod outcomes;
+mod outliving;
 mod owner;
 mod paths;
 mod progress;

@@ -17,7 +17,7 @@ use super::host::{Host, Whom};
 use crate::failure::{CliError, Detail};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
-use crate::wording;
+use crate::{outliving, wording};
 
 /// Lines of a transcript that are shown.
 const TAIL_LINES: usize = 40;
@@ -84,6 +84,17 @@ impl Host for Backstage {
                 1 => "1 subagent was told to stop".to_owned(),
                 count => format!("{count} subagents were told to stop"),
             })
+        })
+    }
+
+    fn leave_to_worker(&self) -> Pending<'_, Result<String, String>> {
+        Box::pin(async move {
+            let (invocation, session) = (self.invocation.clone(), self.conversation.session().clone());
+            let starting =
+                tokio::task::spawn_blocking(move || outliving::start(&invocation, session.as_str()));
+            let started = starting.await.map_err(|error| error.to_string())?;
+            started.map_err(|error| format!("no worker could be started, so nothing was left: {error}"))?;
+            Ok("a worker goes on with the subagents; `legwork ps` shows them, and their results wait for this conversation".to_owned())
         })
     }
 

@@ -90,6 +90,10 @@ enum Answer {
     Model(String),
     Settled(bool),
     Stopped,
+    /// A worker is there.
+    Left(String),
+    /// None is, for this reason.
+    NotLeft(String),
 }
 
 /// What goes on after an event.
@@ -220,6 +224,12 @@ impl Dialogue {
             Intent::Transcript(child) => self.ask(async move { listed(host.transcript(child).await) }),
             Intent::Leave(Leaving::Now) => return Next::Leave(Exit::Success),
             Intent::Leave(Leaving::WhenDone) => {}
+            Intent::Leave(Leaving::ToWorker) => {
+                // Beyond the limit of what is carried out at once: nobody can ask for anything else any more.
+                self.asked.spawn(async move {
+                    host.leave_to_worker().await.map_or_else(Answer::NotLeft, Answer::Left)
+                });
+            }
             Intent::Leave(Leaving::Stopping) => {
                 self.stop_until = Some(Instant::now() + self.stop_max);
                 self.ask(async move {
@@ -269,6 +279,11 @@ impl Dialogue {
                 }
             }
             Ok(Answer::Stopped) => {}
+            Ok(Answer::Left(told)) => {
+                self.view.note(&told);
+                return Next::Leave(Exit::Success);
+            }
+            Ok(Answer::NotLeft(why)) => self.view.stay(&why),
             Err(error) => self.view.failed(&format!("BUG: a command panicked: {error}")),
         }
         self.looks.wanted = true;

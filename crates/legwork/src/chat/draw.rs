@@ -136,7 +136,7 @@ impl View {
         let (text, look) = match self.typing.mode {
             Mode::Asked => (
                 format!(
-                    "{}: [w]ait for them, [s]top them, or stay (any other key)?",
+                    "{}: [w]ait for them, [s]top them, [l]eave them to a worker, or stay (any other key)?",
                     subagents(counts.running, counts.queued)
                 ),
                 Look::Strong,
@@ -146,6 +146,7 @@ impl View {
                 ("leaving when all of them have ended; type to stay".to_owned(), Look::Strong)
             }
             Mode::Leaving(Leaving::Stopping) => ("stopping them …".to_owned(), Look::Strong),
+            Mode::Leaving(Leaving::ToWorker) => ("leaving them to a worker …".to_owned(), Look::Strong),
             Mode::Leaving(Leaving::Now) | Mode::Typing => match &self.typing.notice {
                 Some(notice) => (notice.clone(), Look::Warning),
                 None => return Vec::new(),

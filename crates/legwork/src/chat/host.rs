@@ -36,6 +36,10 @@ pub trait Host: Send + Sync {
     /// Stops subagents, and says how many were told to end.
     fn stop(&self, whom: Whom) -> Pending<'_, Result<String, String>>;
 
+    /// Starts a process that goes on with the subagents of the conversation once this one has ended, and says so. Until then
+    /// they run here.
+    fn leave_to_worker(&self) -> Pending<'_, Result<String, String>>;
+
     /// The conversations of this folder, a line each.
     fn sessions(&self) -> Pending<'_, Result<Vec<String>, String>>;
 

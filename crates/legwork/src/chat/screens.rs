@@ -343,6 +343,21 @@ fn leaving_asks_what_becomes_of_the_subagents() {
 }
 
 #[test]
+fn a_conversation_that_cannot_be_left_to_a_worker_goes_on() {
+    let mut stage = conversation(80, 24, Colours::Off);
+    stage.view.set_children(children(1, 0));
+    stage.press(Key::EndOfInput);
+    assert_eq!(stage.press(Key::Text("l".to_owned())), Some(Intent::Leave(Leaving::ToWorker)));
+    assert_eq!(stage.press(Key::Text("x".to_owned())), None, "it is on its way");
+    assert!(!stage.screen().contains("› x"));
+    stage.view.stay("no worker could be started");
+    assert_eq!(stage.view.leaving(), None);
+    stage.types("y");
+    let screen = stage.screen();
+    assert!(screen.contains("✗ no worker could be started") && screen.contains("› y"), "{screen}");
+}
+
+#[test]
 fn an_interrupt_stops_the_turn_then_clears_the_line_then_leaves() {
     let mut stage = conversation(80, 24, Colours::Off);
     stage.says("go");

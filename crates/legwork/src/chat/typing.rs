@@ -87,6 +87,8 @@ pub enum Leaving {
     WhenDone,
     /// When all subagents were stopped.
     Stopping,
+    /// When a process is there that goes on with the subagents.
+    ToWorker,
 }
 
 /// What is being typed, and everything around it.
@@ -135,7 +137,7 @@ impl View {
         match (self.typing.mode, key) {
             (_, Key::Redraw) => return Some(Intent::Redraw),
             (Mode::Asked, key) => return self.answered(&key),
-            (Mode::Leaving(Leaving::Stopping), _) => return None,
+            (Mode::Leaving(Leaving::Stopping | Leaving::ToWorker), _) => return None,
             (Mode::Leaving(Leaving::WhenDone | Leaving::Now), Key::Interrupt | Key::EndOfInput) => {
                 return self.leave();
             }
@@ -163,6 +165,12 @@ impl View {
             self.typing.editor.set(text);
         }
         self.typing.notice = Some(why.to_owned());
+    }
+
+    /// The conversation could not be left: it goes on.
+    pub fn stay(&mut self, why: &str) {
+        self.typing.mode = Mode::Typing;
+        self.failed(why);
     }
 
     /// How the conversation is being left, if it is.
@@ -231,6 +239,7 @@ impl View {
         match text.as_str() {
             "w" | "W" => self.leave_by(Leaving::WhenDone),
             "s" | "S" => self.leave_by(Leaving::Stopping),
+            "l" | "L" => self.leave_by(Leaving::ToWorker),
             _ => {
                 self.typing.mode = Mode::Typing;
                 None

@@ -18,6 +18,7 @@ mod harness;
 mod hooks;
 mod interrupt;
 mod leases;
+mod leaving;
 mod looking;
 mod models;
 mod owner_death;

@@ -1,12 +1,6 @@
 //! `legwork delegate --detach`: the tasks are accepted for good and left to a worker in the background, which ends with them. The
 //! handle is printed; the results wait for `legwork results`, or for the conversation that `--session` names.
 
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-
-use legwork_agent::process::start_outliving;
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::ports::SessionKind;
@@ -16,7 +10,7 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::settings::Settings;
 use crate::wire::Workplace;
-use crate::{lookup, session_choice, stderr, stdout, wording};
+use crate::{lookup, outliving, session_choice, stderr, stdout, wording};
 
 /// Characters of a goal that are shown.
 const GOAL_WIDTH: usize = 300;
@@ -44,7 +38,7 @@ pub(super) async fn leave(
     };
     let independent = settings.delegation.independent_completions;
     let ticket = workplace.handle.accept_for_another(batch, independent).await?;
-    let started = start(invocation, &ticket.delegation);
+    let started = outliving::start(invocation, ticket.delegation.as_str());
     let note = note(&ticket.delegation, reach);
     if invocation.common.json {
         stdout::print_json(&handle(&ticket, &tasks, &note))?;
@@ -115,36 +109,4 @@ fn handle(ticket: &Ticket, tasks: &[Task], note: &str) -> Value {
         handle["live_transcripts_hint"] = json!("one file a task, in the order of the tasks; they only grow");
     }
     handle
-}
-
-/// Starts the worker with the environment and the common options of this process.
-fn start(invocation: &Invocation, id: &DelegationId) -> std::io::Result<()> {
-    let arguments = arguments(invocation, id).map_err(|error| std::io::Error::other(error.to_string()))?;
-    let log = log(invocation, id)?;
-    let program = std::env::current_exe()?;
-    start_outliving(&program, &arguments, invocation.paths.working_folder(), log).map(drop)
-}
-
-fn arguments(invocation: &Invocation, id: &DelegationId) -> Result<Vec<OsString>, CliError> {
-    let common = &invocation.common;
-    let mut arguments: Vec<OsString> =
-        ["worker", "--apart", "--only", id.as_str()].map(OsString::from).to_vec();
-    let mut pass = |name: &str, value: Option<OsString>| {
-        if let Some(value) = value {
-            arguments.extend([OsString::from(name), value]);
-        }
-    };
-    pass("--model", common.model.clone().map(OsString::from));
-    pass("--base-url", common.base_url.clone().map(OsString::from));
-    pass("--api-mode", common.api_mode.clone().map(OsString::from));
-    pass("--state-dir", Some(invocation.paths.state()?.root().as_os_str().to_owned()));
-    let config = common.config.as_ref().and_then(|_| invocation.paths.user_config().path());
-    pass("--config", config.map(|path| path.as_os_str().to_owned()));
-    Ok(arguments)
-}
-
-fn log(invocation: &Invocation, id: &DelegationId) -> std::io::Result<File> {
-    let folder = invocation.paths.state().map_err(|error| std::io::Error::other(error.to_string()))?.log();
-    let path: PathBuf = folder.join(format!("worker-{id}.log"));
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }

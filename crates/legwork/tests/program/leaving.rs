@@ -1,0 +1,221 @@
+//! A chat at a terminal that is left while its subagents run: they go on in a worker, and their results wait for the conversation.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use legwork_testkit::server::{
+    Call, Conversation, Entry, Script, ScriptedServer, Scripts, call, calls, gate, say,
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Home, Screen, until};
+
+const ENTER: &str = "\r";
+const END_OF_INPUT: &str = "\u{4}";
+/// How a completion of one task begins.
+const COMPLETION: &str = "[The result of a subagent: delegation ";
+/// The first words of a subagent's task.
+const TASK: &str = "work on the piece ";
+const PIECES: [&str; 2] = ["alpha", "beta"];
+
+/// A conversation that sends out two subagents, each with a call of its own. Each of them does something that can be counted, and
+/// then waits at the gate of its piece.
+fn server() -> ScriptedServer {
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+        let last = talk.last_text();
+        let to_a_piece = |name: &&str| talk.first_user_text().strip_prefix(TASK) == Some(*name);
+        match PIECES.into_iter().find(to_a_piece) {
+            Some(name) if talk.step() == 0 => {
+                call("terminal", json!({"command": format!("echo {name} >> done.txt")}))
+            }
+            Some(name) => gate(name).say(format!("{name} is done")),
+            None if last == "send them out" => {
+                calls(PIECES.map(|name| Call::new("delegate_task", json!({"goal": format!("{TASK}{name}")}))))
+            }
+            None => match PIECES.into_iter().find(|name| last.contains(&format!("{name} is done"))) {
+                Some(name) => say(format!("Noted {name}.")),
+                None if last == "what now" => say("Nothing more."),
+                None => say("They are on their way."),
+            },
+        }
+    })))
+}
+
+fn chat(home: &Home, arguments: &[&str]) -> Screen {
+    let screen =
+        home.legwork(arguments).env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(120, 30);
+    screen.wait_for("›");
+    screen
+}
+
+/// A chat whose two subagents have done their first step and wait for their model.
+fn with_two_at_work(home: &Home, server: &ScriptedServer) -> Screen {
+    let mut screen = chat(home, &["chat"]);
+    screen.press("send them out").press(ENTER);
+    screen.wait_for("They are on their way.");
+    PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
+    screen.wait_for("2 running");
+    screen.wait_for_rest();
+    screen
+}
+
+/// Asks how the chat is to be left and answers that a worker goes on.
+fn leave_to_a_worker(screen: &mut Screen) {
+    screen.press(END_OF_INPUT);
+    screen.wait_for("[l]eave them to a worker");
+    screen.press("l");
+}
+
+fn session(home: &Home) -> String {
+    let listed = home.legwork(&["sessions", "--json"]).run().json();
+    listed["sessions"][0]["session_id"].as_str().expect("an id").to_owned()
+}
+
+fn deliveries(home: &Home) -> Vec<Value> {
+    let units = home.list().into_iter().flat_map(|one| one["units"].as_array().cloned().unwrap_or_default());
+    units.map(|unit| unit["delivery"].clone()).collect()
+}
+
+/// Opens the conversation again: both results come in as turns of their own, and nothing was done twice.
+fn resume(home: &Home, server: &ScriptedServer, when: &str) {
+    let mut screen = chat(home, &["chat", "--resume", &session(home)]);
+    until(&format!("both results to arrive ({when})"), || {
+        (deliveries(home) == ["delivered", "delivered"]).then_some(())
+    });
+    PIECES.iter().for_each(|name| drop(screen.wait_for(&format!("Noted {name}."))));
+    screen.wait_for_rest();
+    screen.press("what now").press(ENTER);
+    screen.wait_for("Nothing more.");
+    let log = server.log();
+    let whole = log.entries().iter().rev().find(|entry| entry.body.to_string().contains("what now"));
+    let whole = whole.map(|entry| entry.body.to_string()).unwrap_or_default();
+    assert_eq!(whole.matches(COMPLETION).count(), 2, "{when}: {whole}");
+    for name in PIECES {
+        assert_eq!(whole.matches(&format!("Noted {name}.")).count(), 1, "{when}: {whole}");
+        let of_it =
+            log.entries().iter().filter(|entry| first_user_text(entry).contains(&format!("{TASK}{name}")));
+        let firsts = of_it.filter(|entry| !entry.body.to_string().contains("done.txt")).count();
+        assert_eq!(firsts, 1, "{when}: a stored reply is not asked for again");
+    }
+    let mut done: Vec<String> = home.read("done.txt").lines().map(str::to_owned).collect();
+    done.sort();
+    assert_eq!(done, PIECES, "{when}: a finished call is not made again");
+    assert!(log.violations().is_empty(), "{when}: {}", log.summary());
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0, "{when}");
+}
+
+fn first_user_text(entry: &Entry) -> String {
+    let messages = entry.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let first = messages.iter().find(|message| message["role"] == "user");
+    first.map(|first| first["content"].to_string()).unwrap_or_default()
+}
+
+fn open_all(server: &ScriptedServer) {
+    PIECES.iter().for_each(|name| server.gate(name).open());
+}
+
+#[test]
+fn k33_subagents_that_are_left_to_a_worker_go_on_there_and_their_results_wait_for_the_conversation() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = with_two_at_work(&home, &server);
+    leave_to_a_worker(&mut screen);
+    assert_eq!(screen.wait_for_end(), 0);
+    assert!(screen.everything().contains("a worker goes on with the subagents"), "{}", screen.everything());
+    let id = session(&home);
+    let processes = home.processes();
+    let [worker] = processes.as_slice() else { panic!("not one worker: {processes:?}") };
+    assert!(worker.command.contains(&format!("worker --apart --only {id}")), "{worker:?}");
+    PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
+    let shown = home.ps();
+    assert!(
+        shown.iter().all(|one| one["units"].to_string().contains(&format!("\"owner_pid\":{}", worker.pid))),
+        "{shown:?}"
+    );
+    open_all(&server);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    assert_eq!(deliveries(&home), ["ready", "ready"], "they wait for the conversation and for nobody else");
+    assert!(home.state().join(format!("log/worker-{id}.log")).is_file());
+    resume(&home, &server, "left");
+    home.assert_nothing_runs();
+}
+
+#[test]
+fn k33_results_of_what_was_left_to_a_worker_come_with_the_next_prompt_too() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = with_two_at_work(&home, &server);
+    leave_to_a_worker(&mut screen);
+    assert_eq!(screen.wait_for_end(), 0);
+    open_all(&server);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    let ended = home.legwork(&["run", "what now", "--last"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "Nothing more.\n"), "{ended}");
+    assert_eq!(ended.stderr.matches("◂ ").count(), 2, "{ended}");
+    assert_eq!(deliveries(&home), ["delivered", "delivered"]);
+}
+
+/// What becomes of a chat that is being left.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// It is killed so many milliseconds after the answer.
+    Killed(u64),
+    /// It ends, and the conversation is opened again before the worker can have begun.
+    Overtaken,
+}
+
+fn k02_left(ends: impl IntoIterator<Item = End>) {
+    for end in ends {
+        let when = format!("{end:?}");
+        let server = server();
+        let home = Home::with(&server);
+        let mut screen = with_two_at_work(&home, &server);
+        leave_to_a_worker(&mut screen);
+        match end {
+            End::Killed(delay) => {
+                let moment = Instant::now() + Duration::from_millis(delay);
+                while Instant::now() < moment {
+                    std::thread::yield_now();
+                }
+                screen.kill();
+                open_all(&server);
+                until("the worker to end, if there is one", || home.processes().is_empty().then_some(()));
+            }
+            End::Overtaken => {
+                assert_eq!(screen.wait_for_end(), 0, "{when}");
+                open_all(&server);
+            }
+        }
+        resume(&home, &server, &when);
+        until("everybody to end", || home.processes().is_empty().then_some(()));
+    }
+}
+
+#[test]
+fn k02_a_chat_that_is_killed_while_it_hands_over_loses_nothing() {
+    k02_left([0, 3, 10, 20, 40, 80, 160, 400].map(End::Killed));
+}
+
+#[test]
+fn k06_a_conversation_that_is_opened_before_the_worker_began_gets_each_result_once() {
+    k02_left([End::Overtaken, End::Overtaken]);
+}
+
+#[test]
+fn k33_a_chat_for_which_no_worker_can_be_started_goes_on() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = with_two_at_work(&home, &server);
+    let log = home.state().join("log");
+    fs::remove_dir_all(&log).expect("the folder is there");
+    fs::write(&log, "in the way").expect("it can be written");
+    leave_to_a_worker(&mut screen);
+    screen.wait_for("no worker could be started, so nothing was left");
+    open_all(&server);
+    PIECES.iter().for_each(|name| drop(screen.wait_for(&format!("Noted {name}."))));
+    screen.wait_for_rest();
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0);
+    home.assert_nothing_runs();
+}

@@ -1,7 +1,7 @@
 //! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
 
 use legwork_core::completion::{BatchResult, Entry, UnitResult};
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, UnitId};
 use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
 
@@ -76,22 +76,37 @@ impl<'a> Outcomes<'a> {
     /// The text for people: a head and a body for each task, those of each unit under a line of its own when there are
     /// several, then a line that counts.
     pub fn to_text(&self) -> String {
+        self.rest_text(&[])
+    }
+
+    /// As [`Outcomes::to_text`], without the units that were `printed` before; what counts counts them, too.
+    pub fn rest_text(&self, printed: &[UnitId]) -> String {
         let mut parts = Vec::new();
         if self.batch.units.is_empty() {
             parts.extend(self.batch.results.iter().map(|entry| self.entry_text(entry)));
         }
-        for unit in &self.batch.units {
-            let of_unit =
-                self.batch.results.iter().filter(|entry| unit.task_indexes.contains(&entry.task_index));
-            let entries: Vec<String> = of_unit.map(|entry| self.entry_text(entry)).collect();
-            if !entries.is_empty() {
-                parts.push(unit_text(unit));
-                parts.extend(entries);
-            }
+        for unit in self.batch.units.iter().filter(|unit| !printed.contains(&unit.delegation_id)) {
+            parts.extend(self.parts_of(unit));
         }
         parts.extend(self.open_text());
         parts.push(self.closing_line());
         parts.join("\n\n")
+    }
+
+    /// One of several units, as the text for people has it.
+    pub fn unit_text(&self, unit: &UnitId) -> String {
+        let unit = self.batch.units.iter().find(|known| known.delegation_id == *unit);
+        unit.map(|unit| self.parts_of(unit).join("\n\n")).unwrap_or_default()
+    }
+
+    /// The line of a unit and what its tasks have brought; nothing before one of them has ended.
+    fn parts_of(&self, unit: &UnitResult) -> Vec<String> {
+        let of_unit = self.batch.results.iter().filter(|entry| unit.task_indexes.contains(&entry.task_index));
+        let mut parts: Vec<String> = of_unit.map(|entry| self.entry_text(entry)).collect();
+        if !parts.is_empty() {
+            parts.insert(0, unit_text(unit));
+        }
+        parts
     }
 
     fn entry_text(&self, entry: &Entry) -> String {

@@ -1,45 +1,25 @@
 //! `legwork delegate`: runs tasks side by side without a parent model and prints their results.
 //!
-//! A unit counts as delivered once its result was written to stdout and flushed; a failed write parks it.
+//! A unit counts as delivered once its result was written to stdout and flushed; a failed write parks it. People get each unit as
+//! soon as it has settled, programs one document at the end.
 
+mod attended;
 mod detach;
 
-use std::time::Duration;
-
+use attended::{Attended, Ended, Form, Handed, kept, note};
 use legwork_core::batch::{Lineage, NewBatch, Reach, Setting, Task, Ticket};
-use legwork_core::delivery::ParkReason;
 use legwork_core::ids::DelegationId;
-use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined, Refusal, SessionKind};
-use legwork_core::steering::Scope;
-use tokio::time::Instant;
 
 use crate::args::DelegateArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::model_source::advertised;
 use crate::outcomes::Outcomes;
-use crate::progress::{Screen, follow};
+use crate::progress::{Follow, Screen};
 use crate::signals::{Asked, Signals};
 use crate::wire::Workplace;
 use crate::{state, stderr, stdout, tasks_file, wording};
-
-/// How long the last lines of progress may take once the results are there.
-const LAST_LINES: Duration = Duration::from_millis(300);
-/// Longer than any wait.
-const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
-
-/// How the wait for the results ended.
-enum Ended {
-    /// All children have settled.
-    Settled(Box<Joined>),
-    /// Their ends could not be stored; why.
-    Unsettled(String),
-    /// The work was released: it stays in the store.
-    Released,
-    /// The user did not want to wait for the stop.
-    LeftAtOnce,
-}
 
 /// Runs the tasks and prints their results.
 ///
@@ -70,30 +50,29 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
     if !settings.delegation.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
         stderr::tell("note: `group` has no effect as long as delegation.independent_completions is off");
     }
-    let mut watch = workplace.handle.watch();
+    let watch = workplace.handle.watch();
     let ticket = dispatch(&workplace, tasks).await?;
     let mut screen = Screen::of(invocation);
     screen.head(&headline(&ticket));
-    let mut attended = Attended { workplace: &workplace, ticket: &ticket, interrupted: false };
-    let ended = {
-        let shown = follow(&workplace.handle, watch.as_mut(), &ticket, &mut screen);
-        attended.until_ended(&mut signals, shown).await
-    };
+    let mut attended = Attended::new(&workplace, &ticket, form(invocation));
+    let mut following = Follow::new(&workplace.handle, &ticket, watch);
+    let ended = attended.until_ended(&mut signals, (&mut following, &mut screen)).await;
     screen.clear();
-    let interrupted = attended.interrupted;
+    let (interrupted, handed) = attended.into_parts();
     if matches!(ended, Ok(Ended::LeftAtOnce)) {
         return Ok(Exit::Interrupted);
     }
-    // Before anything is printed: whoever reads the results may look into the transcripts at once.
+    // Before the last of it is printed: whoever reads that may look into the transcripts at once.
     workplace.close().await;
+    let rest = Rest { invocation, workplace: &workplace, handed };
     let exit = match ended? {
-        Ended::Settled(joined) => deliver(invocation, &workplace, *joined, &mut signals).await?,
+        Ended::Settled(joined) => rest.deliver(*joined, &mut signals).await?,
         Ended::Unsettled(why) => {
             stderr::tell(&format!("error: not all results could be stored: {}", wording::plain(&why)));
-            show_stored(invocation, &workplace, &ticket.delegation, &mut signals).await?
+            rest.show_stored(&ticket.delegation, &mut signals).await?
         }
         Ended::Released => {
-            show_stored(invocation, &workplace, &ticket.delegation, &mut signals).await?;
+            rest.show_stored(&ticket.delegation, &mut signals).await?;
             return Ok(Exit::Terminated);
         }
         Ended::LeftAtOnce => Exit::Interrupted,
@@ -120,112 +99,59 @@ async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, Cli
     Ok(workplace.handle.dispatch(batch).await?)
 }
 
-/// A delegation that is waited for.
-struct Attended<'a> {
+/// What is printed at the end: everything, or what was not printed before.
+struct Rest<'a> {
+    invocation: &'a Invocation,
     workplace: &'a Workplace,
-    ticket: &'a Ticket,
-    interrupted: bool,
+    handed: Handed,
 }
 
-impl Attended<'_> {
-    /// Waits for the results while `shown` shows the progress, and does what signals ask for.
-    async fn until_ended(
-        &mut self,
-        signals: &mut Signals,
-        shown: impl Future<Output = ()>,
-    ) -> Result<Ended, CliError> {
-        let joined = self.workplace.handle.join(&self.ticket.delegation);
-        // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
-        let overdue = tokio::time::sleep(FAR_OFF);
-        tokio::pin!(joined, shown, overdue);
-        let mut showing = true;
-        loop {
-            tokio::select! {
-                () = &mut shown, if showing => showing = false,
-                joined = &mut joined => {
-                    if showing {
-                        // Deadline: the last lines of progress are on their way; a watcher that lost some never ends.
-                        tokio::time::timeout(LAST_LINES, &mut shown).await.ok();
-                    }
-                    return match joined {
-                        Ok(joined) => Ok(Ended::Settled(Box::new(joined))),
-                        Err(JoinError::Store(why)) => Ok(Ended::Unsettled(why)),
-                        Err(error @ (JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed)) => {
-                            Err(error.into())
-                        }
-                    };
-                }
-                () = &mut overdue => return Ok(Ended::Unsettled("the stop took too long".to_owned())),
-                asked = signals.next() => {
-                    if let Some(ended) = self.asked(asked).await {
-                        return Ok(ended);
-                    }
-                    overdue.as_mut().reset(Instant::now() + self.workplace.stop_max());
-                }
+impl Rest<'_> {
+    async fn deliver(self, joined: Joined, signals: &mut Signals) -> Result<Exit, CliError> {
+        let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed);
+        let id = &joined.record.accepted.delegation;
+        let printed = match self.handed.cut_off {
+            // Nobody reads what would come now.
+            Some(cut_off) => cut_off.into_printed(),
+            None => stdout::print_attended(self.text(&outcomes), signals).await,
+        };
+        note(self.workplace, joined.claims, &printed, id).await;
+        let kept = kept(id);
+        match printed {
+            Ok(None) => Ok(outcomes.exit()),
+            Ok(Some(asked)) => {
+                stderr::tell(&format!("note: {kept}"));
+                Ok(asked.exit())
             }
+            Err(error) => Err(error.with_hint(kept)),
         }
     }
 
-    async fn asked(&mut self, asked: Asked) -> Option<Ended> {
-        match (asked, self.interrupted) {
-            (Asked::Interrupt | Asked::Release, true) => Some(Ended::LeftAtOnce),
-            (Asked::Release, false) => Some(Ended::Released),
-            (Asked::Interrupt, false) => {
-                self.interrupted = true;
-                let scope = Scope::Delegation(self.ticket.delegation.clone());
-                self.workplace.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
-                None
-            }
+    /// Prints what is stored of a delegation that has not settled, and says who prints the rest.
+    async fn show_stored(self, delegation: &DelegationId, signals: &mut Signals) -> Result<Exit, CliError> {
+        stderr::tell(&format!(
+            "note: `legwork results {delegation} --wait` goes on with what is left and prints it"
+        ));
+        if let Some(cut_off) = self.handed.cut_off {
+            return cut_off.into_printed().map(|asked| asked.map_or(Exit::Incomplete, Asked::exit));
+        }
+        let Some(record) = self.workplace.store.delegation(delegation).await? else {
+            return Ok(Exit::Incomplete);
+        };
+        let printed = stdout::print_attended(self.text(&Outcomes::all(&record)), signals).await?;
+        Ok(printed.map_or(Exit::Incomplete, Asked::exit))
+    }
+
+    fn text(&self, outcomes: &Outcomes<'_>) -> String {
+        match form(self.invocation) {
+            Form::Json => outcomes.to_json().to_string(),
+            Form::Text => outcomes.rest_text(&self.handed.units),
         }
     }
 }
 
-async fn deliver(
-    invocation: &Invocation,
-    workplace: &Workplace,
-    joined: Joined,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
-    let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed);
-    let id = &joined.record.accepted.delegation;
-    let printed = stdout::print_attended(text(invocation, &outcomes), signals).await;
-    let now = workplace.owner.now();
-    let noted = match &printed {
-        Ok(None) => workplace.store.acknowledge(joined.claims, now).await,
-        Ok(Some(_)) | Err(_) => workplace.store.park(joined.claims, now, ParkReason::WriteFailed).await,
-    };
-    if let Err(error) = noted {
-        // The claims come free with this process, so the results are offered again.
-        tracing::warn!(%error, "whether the results arrived could not be stored; `legwork results {id}` prints them");
-    }
-    let kept = format!("the results are kept: `legwork results {id}` prints them");
-    match printed {
-        Ok(None) => Ok(outcomes.exit()),
-        Ok(Some(asked)) => {
-            stderr::tell(&format!("note: {kept}"));
-            Ok(asked.exit())
-        }
-        Err(error) => Err(error.with_hint(kept)),
-    }
-}
-
-/// Prints what is stored of a delegation that has not settled, and says who prints the rest.
-async fn show_stored(
-    invocation: &Invocation,
-    workplace: &Workplace,
-    delegation: &DelegationId,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
-    stderr::tell(&format!(
-        "note: `legwork results {delegation} --wait` goes on with what is left and prints it"
-    ));
-    let Some(record) = workplace.store.delegation(delegation).await? else { return Ok(Exit::Incomplete) };
-    let printed = stdout::print_attended(text(invocation, &Outcomes::all(&record)), signals).await?;
-    Ok(printed.map_or(Exit::Incomplete, Asked::exit))
-}
-
-fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {
-    if invocation.common.json { outcomes.to_json().to_string() } else { outcomes.to_text() }
+fn form(invocation: &Invocation) -> Form {
+    if invocation.common.json { Form::Json } else { Form::Text }
 }
 
 /// The failure when nothing may start. Nothing is stored of what was asked for.

@@ -12,24 +12,39 @@ use super::sets::Sets;
 /// Between two looks at what runs.
 const REFRESH_EVERY: Duration = Duration::from_millis(200);
 
-/// Shows what `watch` tells of the delegation of `ticket`. Ends when every child's end was shown.
-pub async fn follow(handle: &Handle, watch: &mut dyn Watch, ticket: &Ticket, screen: &mut Screen) {
-    let mut refresh = tokio::time::interval(REFRESH_EVERY);
-    let mut open = ticket.children.len();
-    let mut sets = Sets::default();
-    while open > 0 {
-        tokio::select! {
-            event = watch.next() => match event {
-                Some(event) if is_of(&event, ticket) => {
-                    sets.take(&event).iter().for_each(|notice| screen.show(notice));
-                    open -= usize::from(matches!(event, LiveEvent::Settled { .. }));
+/// What has been shown of a delegation.
+pub struct Follow<'a> {
+    handle: &'a Handle,
+    ticket: &'a Ticket,
+    watch: Box<dyn Watch>,
+    /// Children whose end was not shown.
+    open: usize,
+    sets: Sets,
+}
+
+impl<'a> Follow<'a> {
+    /// Follows the delegation of `ticket` with a watch that began before it was accepted.
+    pub fn new(handle: &'a Handle, ticket: &'a Ticket, watch: Box<dyn Watch>) -> Follow<'a> {
+        Follow { handle, ticket, watch, open: ticket.children.len(), sets: Sets::default() }
+    }
+
+    /// Shows what happens. Ends when every child's end was shown. Dropping the future loses nothing: the next one goes on.
+    pub async fn run(&mut self, screen: &mut Screen) {
+        let mut refresh = tokio::time::interval(REFRESH_EVERY);
+        while self.open > 0 {
+            tokio::select! {
+                event = self.watch.next() => match event {
+                    Some(event) if is_of(&event, self.ticket) => {
+                        self.sets.take(&event).iter().for_each(|notice| screen.show(notice));
+                        self.open -= usize::from(matches!(event, LiveEvent::Settled { .. }));
+                    }
+                    Some(_) => {}
+                    None => self.open = 0,
+                },
+                _ = refresh.tick(), if screen.is_live() => {
+                    let views = self.handle.view(Some(&self.ticket.delegation)).await;
+                    screen.refresh(&views);
                 }
-                Some(_) => {}
-                None => return,
-            },
-            _ = refresh.tick(), if screen.is_live() => {
-                let views = handle.view(Some(&ticket.delegation)).await;
-                screen.refresh(&views);
             }
         }
     }

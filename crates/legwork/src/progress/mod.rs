@@ -8,7 +8,7 @@ mod screen;
 mod session;
 mod sets;
 
-pub use follow::follow;
+pub use follow::Follow;
 pub use lines::{at, head};
 pub use reason::reason;
 pub use screen::Screen;

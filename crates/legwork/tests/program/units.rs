@@ -1,5 +1,7 @@
 //! Calls whose parts come back by themselves (`delegation.independent_completions`), through the built program.
 
+use std::io::{BufRead, BufReader};
+
 use legwork_testkit::server::{
     Call, Conversation, Reply, Script, ScriptedServer, Scripts, calls, gate, say, unauthorized,
 };
@@ -129,12 +131,76 @@ fn out_04_delegate_prints_each_unit_and_its_json_is_one_document() {
 
     let text = independent(&home, &["delegate", "tasks.json"]).run();
     let heads: Vec<&str> = text.stdout.lines().filter(|line| line.starts_with("deleg_")).collect();
-    assert_eq!(heads.len(), 6, "a line for each unit and one that counts: {text}");
-    assert!(heads[0].ends_with("-1  group a") && heads[1].ends_with("-2"), "{text}");
+    let (counts, units) = heads.split_last().expect("a line that counts");
+    assert!(counts.contains("6 of 6 completed"), "{text}");
+    let mut ends: Vec<&str> = units.iter().map(|head| &head["deleg_01234567".len()..]).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, ["-1  group a", "-2", "-3  group b", "-4", "-5"], "{text}");
 
     let one = home.legwork(&["results", &format!("{id}-1"), "--json"]).run().json();
     assert_eq!((&one["group"], &one["delivery"], one.get("units")), (&json!("a"), &json!("delivered"), None));
     assert_eq!(one["results"].as_array().map(Vec::len), Some(2), "{one}");
+}
+
+/// Whether the unit with this number is stored as delivered.
+fn is_delivered(home: &Home, number: usize) -> bool {
+    units(home)[number - 1]["delivery"] == "delivered"
+}
+
+/// Proves DISP-18.
+#[test]
+fn disp_17_delegate_prints_each_unit_when_it_has_settled_and_the_others_go_on() {
+    let server = server();
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks().to_string());
+    let running = independent(&home, &["delegate", "tasks.json"]).start();
+    PIECES.iter().for_each(|(name, _)| server.gate(name).wait_reached());
+    server.gate("yew").open();
+    until("the unit on stdout", || running.stdout().contains("    yew is done").then_some(()));
+    until("the unit to be delivered", || is_delivered(&home, 5).then_some(()));
+    assert!(running.stdout().contains("✓ 6/6  work on the piece yew"), "{}", running.stdout());
+    server.gate("ash").open();
+    server.gate("birch").open();
+    until("the next unit", || running.stdout().contains("    birch is done").then_some(()));
+    assert!(!running.stdout().contains("ash is done"), "a unit waits for all its tasks");
+    let held: Vec<bool> = (1..=5).map(|number| units(&home)[number - 1]["delivery"] == "held").collect();
+    assert_eq!(held, [true, true, false, true, false]);
+    open_all(&server);
+    let ended = running.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    for (place, (name, _)) in PIECES.iter().enumerate() {
+        assert_eq!(ended.stdout.matches(&format!("{name} is done")).count(), 1, "{ended}");
+        assert_eq!(ended.stdout.matches(&format!("✓ {}/6  ", place + 1)).count(), 1, "{ended}");
+    }
+    let last = ended.stdout.lines().last().unwrap_or_default();
+    assert!(last.contains("6 of 6 completed in "), "{ended}");
+    assert!((1..=5).all(|number| is_delivered(&home, number)));
+}
+
+/// What was printed counts as delivered, and what stdout did not take is parked.
+#[test]
+fn k01_units_that_a_reader_has_left_before_are_kept_and_the_one_that_it_read_is_delivered() {
+    let server = server();
+    let home = Home::with(&server);
+    home.write("tasks.json", tasks().to_string());
+    let (running, reader) = independent(&home, &["delegate", "tasks.json"]).start_with_stdout();
+    server.gate("oak").open();
+    let mut lines = BufReader::new(reader).lines().map(|line| line.expect("it can be read"));
+    assert!(lines.any(|line| line.contains("oak is done")));
+    until("the unit to be delivered", || is_delivered(&home, 2).then_some(()));
+    drop(lines);
+    open_all(&server);
+    let ended = running.wait();
+    assert_eq!(ended.code, 1, "{ended}");
+    assert!(
+        ended.stderr.contains("could not be written") && ended.stderr.contains("legwork results"),
+        "{ended}"
+    );
+    let states: Vec<Value> = units(&home).iter().map(|unit| unit["delivery"].clone()).collect();
+    assert_eq!(states, ["parked", "delivered", "parked", "parked", "parked"]);
+    let again = home.legwork(&["results", &home.only_delegation()]).run();
+    assert_eq!(again.code, 0, "{again}");
+    assert!((1..=5).all(|number| is_delivered(&home, number)));
 }
 
 /// Proves DISP-17.

@@ -1,0 +1,268 @@
+//! The wait for the results of a delegation: shows the progress, prints every unit that settles before the last one, and does
+//! what signals ask for.
+//!
+//! What is printed at the end is not decided here.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use legwork_core::batch::Ticket;
+use legwork_core::delivery::ParkReason;
+use legwork_core::ids::{ClaimId, DelegationId, UnitId};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Delegator, Facts, JoinError, Joined, Pending};
+use legwork_core::steering::Scope;
+use tokio::time::Instant;
+
+use crate::failure::CliError;
+use crate::outcomes::Outcomes;
+use crate::progress::{Follow, Screen};
+use crate::signals::{Asked, Signals};
+use crate::stdout;
+use crate::wire::Workplace;
+
+/// How long the last lines of progress may take once the results are there.
+const LAST_LINES: Duration = Duration::from_millis(300);
+/// Longer than any wait.
+const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// For people, unit by unit.
+    Text,
+    /// For programs, as one document.
+    Json,
+}
+
+/// How the wait for the results ended.
+pub(super) enum Ended {
+    /// All children have settled.
+    Settled(Box<Joined>),
+    /// Their ends could not be stored; why.
+    Unsettled(String),
+    /// The work was released: it stays in the store.
+    Released,
+    /// The user did not want to wait for the stop.
+    LeftAtOnce,
+}
+
+/// A delegation that is waited for.
+pub(super) struct Attended<'a> {
+    workplace: &'a Workplace,
+    ticket: &'a Ticket,
+    joins: Joins<'a>,
+    /// The user wanted it to stop.
+    interrupted: bool,
+    handed: Handed,
+}
+
+/// What was printed of a delegation before its end.
+#[derive(Default)]
+pub(super) struct Handed {
+    /// These units, and that was noted.
+    pub(super) units: Vec<UnitId>,
+    /// Nothing more, because of this.
+    pub(super) cut_off: Option<CutOff>,
+}
+
+/// Why nothing more is printed.
+pub(super) enum CutOff {
+    /// Stdout takes nothing.
+    Failed(CliError),
+    /// Nobody read it when a signal came.
+    Asked(Asked),
+}
+
+impl CutOff {
+    /// How a print ended that was not tried any more.
+    pub(super) fn into_printed(self) -> Result<Option<Asked>, CliError> {
+        match self {
+            CutOff::Failed(error) => Err(error),
+            CutOff::Asked(asked) => Ok(Some(asked)),
+        }
+    }
+}
+
+/// What happened while the results were waited for.
+enum Next {
+    /// Every end was shown.
+    Shown,
+    Settled(Settled),
+    Overdue,
+    Asked(Asked),
+}
+
+/// What settled.
+enum Settled {
+    /// One of several units, while others are open.
+    Unit(UnitId, Box<Joined>),
+    /// All of it.
+    All(Result<Box<Joined>, JoinError>),
+}
+
+impl<'a> Attended<'a> {
+    pub(super) fn new(workplace: &'a Workplace, ticket: &'a Ticket, form: Form) -> Attended<'a> {
+        Attended {
+            joins: Joins::of(workplace, ticket, form),
+            workplace,
+            ticket,
+            interrupted: false,
+            handed: Handed::default(),
+        }
+    }
+
+    /// Whether the user wanted it to stop, and what was printed.
+    pub(super) fn into_parts(self) -> (bool, Handed) {
+        (self.interrupted, self.handed)
+    }
+
+    /// Waits for the results while the progress is shown, and does what signals ask for.
+    pub(super) async fn until_ended(
+        &mut self,
+        signals: &mut Signals,
+        (following, screen): (&mut Follow<'_>, &mut Screen),
+    ) -> Result<Ended, CliError> {
+        // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
+        let overdue = tokio::time::sleep(FAR_OFF);
+        tokio::pin!(overdue);
+        let mut showing = true;
+        loop {
+            let next = tokio::select! {
+                () = following.run(screen), if showing => Next::Shown,
+                settled = self.joins.next() => Next::Settled(settled),
+                () = &mut overdue => Next::Overdue,
+                asked = signals.next() => Next::Asked(asked),
+            };
+            let asked = match next {
+                Next::Shown => {
+                    showing = false;
+                    None
+                }
+                Next::Settled(Settled::Unit(unit, joined)) => {
+                    screen.clear();
+                    self.hand_out(unit, *joined, signals).await
+                }
+                Next::Settled(Settled::All(joined)) => {
+                    if showing {
+                        // Deadline: the last lines of progress are on their way; a watcher that lost some never ends.
+                        tokio::time::timeout(LAST_LINES, following.run(screen)).await.ok();
+                    }
+                    return ended(joined);
+                }
+                Next::Overdue => return Ok(Ended::Unsettled("the stop took too long".to_owned())),
+                Next::Asked(asked) => Some(asked),
+            };
+            let Some(asked) = asked else { continue };
+            if let Some(ended) = self.asked(asked).await {
+                return Ok(ended);
+            }
+            overdue.as_mut().reset(Instant::now() + self.workplace.stop_max());
+        }
+    }
+
+    /// Prints a unit that has settled while others go on. Gives the signal that came while nobody read it.
+    async fn hand_out(&mut self, unit: UnitId, joined: Joined, signals: &mut Signals) -> Option<Asked> {
+        if self.handed.cut_off.is_some() {
+            // It comes with the rest.
+            return None;
+        }
+        let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed);
+        let printed = stdout::print_attended(format!("{}\n", outcomes.unit_text(&unit)), signals).await;
+        note(self.workplace, joined.claims, &printed, &self.ticket.delegation).await;
+        match printed {
+            Ok(None) => {
+                self.handed.units.push(unit);
+                None
+            }
+            Ok(Some(asked)) => {
+                self.handed.cut_off = Some(CutOff::Asked(asked));
+                Some(asked)
+            }
+            Err(error) => {
+                self.handed.cut_off = Some(CutOff::Failed(error));
+                None
+            }
+        }
+    }
+
+    async fn asked(&mut self, asked: Asked) -> Option<Ended> {
+        match (asked, self.interrupted) {
+            (Asked::Interrupt | Asked::Release, true) => Some(Ended::LeftAtOnce),
+            (Asked::Release, false) => Some(Ended::Released),
+            (Asked::Interrupt, false) => {
+                self.interrupted = true;
+                let scope = Scope::Delegation(self.ticket.delegation.clone());
+                self.workplace.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+                None
+            }
+        }
+    }
+}
+
+fn ended(joined: Result<Box<Joined>, JoinError>) -> Result<Ended, CliError> {
+    match joined {
+        Ok(joined) => Ok(Ended::Settled(joined)),
+        Err(JoinError::Store(why)) => Ok(Ended::Unsettled(why)),
+        Err(error @ (JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed)) => {
+            Err(error.into())
+        }
+    }
+}
+
+/// The waits for what settles. The last unit is not waited for by itself: it comes with the whole.
+struct Joins<'a> {
+    units: FuturesUnordered<Pending<'a, (UnitId, Result<Joined, JoinError>)>>,
+    all: Pending<'a, Result<Joined, JoinError>>,
+}
+
+impl<'a> Joins<'a> {
+    fn of(workplace: &'a Workplace, ticket: &'a Ticket, form: Form) -> Joins<'a> {
+        let (handle, delegation) = (&workplace.handle, &ticket.delegation);
+        let mut units = FuturesUnordered::new();
+        if form == Form::Text {
+            units.extend(ticket.units.iter().map(|unit| {
+                let join = handle.join_unit(delegation, &unit.id);
+                Box::pin(async move { (unit.id.clone(), join.await) }) as Pending<'_, _>
+            }));
+        }
+        Joins { units, all: handle.join(delegation) }
+    }
+
+    /// What settles next. Dropping the future loses nothing.
+    async fn next(&mut self) -> Settled {
+        while self.units.len() > 1 {
+            match self.units.next().await {
+                Some((unit, Ok(joined))) => return Settled::Unit(unit, Box::new(joined)),
+                // What stands in the way of a unit is told by the whole, which also claims what these waits have claimed.
+                Some((_, Err(_))) | None => self.units.clear(),
+            }
+        }
+        self.units.clear();
+        Settled::All((&mut self.all).await.map(Box::new))
+    }
+}
+
+/// Stores what became of results that were printed, or not.
+pub(super) async fn note(
+    workplace: &Workplace,
+    claims: Vec<ClaimId>,
+    printed: &Result<Option<Asked>, CliError>,
+    id: &DelegationId,
+) {
+    let now = workplace.owner.now();
+    let noted = match printed {
+        Ok(None) => workplace.store.acknowledge(claims, now).await,
+        Ok(Some(_)) | Err(_) => workplace.store.park(claims, now, ParkReason::WriteFailed).await,
+    };
+    if let Err(error) = noted {
+        // The claims come free with this process, so the results are offered again.
+        tracing::warn!(%error, "whether the results arrived could not be stored; `legwork results {id}` prints them");
+    }
+}
+
+/// What is said of results that could not be printed.
+pub(super) fn kept(id: &DelegationId) -> String {
+    format!("the results are kept: `legwork results {id}` prints them")
+}

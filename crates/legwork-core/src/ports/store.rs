@@ -109,7 +109,7 @@ pub trait Facts: Send + Sync {
     /// [`DeliveryState::Held`], and the notices of early failures like them; in the order in which they became ready.
     fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>>;
 
-    /// Marks a request as carried out by `owner`.
+    /// Marks a request as carried out by `owner`. `Fenced` when that was declared gone.
     fn settle_request(
         &self,
         request: &RequestId,
@@ -126,8 +126,9 @@ pub trait Facts: Send + Sync {
     /// The lease of a process as it was renewed last; `None` for one that never had any.
     fn lease(&self, owner: &OwnerId) -> Pending<'_, Result<Option<Lease>, StoreError>>;
 
-    /// Declares a process gone whose lease was renewed `beats` times and not since: from then on it counts as dead, and it
-    /// can accept, take over and hold nothing more. `false` when it has renewed it after all. Again is harmless.
+    /// Declares a process gone whose lease was renewed `beats` times and not since: from then on it counts as dead, it can
+    /// accept, take over and hold nothing more, and every write that names it as its owner, writer or holder is refused,
+    /// also to what nobody has taken over yet. `false` when it has renewed it after all. Again is harmless.
     fn declare_gone(
         &self,
         owner: &OwnerId,
@@ -440,7 +441,7 @@ pub enum AppendError {
     /// A delegation was accepted under this call key before.
     #[error("the call was accepted before as {0}")]
     Repeated(DelegationId),
-    /// The store knows another number of facts, or a newer epoch.
+    /// The store knows another number of facts or a newer epoch, or the writer was declared gone.
     #[error("{0} is not in the state the writer thinks")]
     Stale(DelegationId),
     /// A fact does not fit the state of its child or unit.

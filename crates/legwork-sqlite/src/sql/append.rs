@@ -1,7 +1,7 @@
 //! Appends facts to delegations: each append is applied whole or refused whole.
 
-use super::accept;
 use super::draft::{Draft, Unfit, place};
+use super::{accept, fence};
 use crate::encoding::{counter, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::fact::{Append, Fact};
@@ -56,7 +56,7 @@ fn append_one(connection: &Connection, prepared: &Prepared) -> Result<(), Unfit>
     let is_current = head.seq == append.expected_seq
         && head.epoch == append.epoch.0
         && head.owner == append.owner.as_str();
-    if !is_current {
+    if !is_current || !fence::is_owner(connection, &append.owner)? {
         return Err(stale());
     }
     let mut draft = Draft::new(connection, head.no, head.unsettled);

@@ -1,4 +1,5 @@
-//! Who may write for an actor: the check that keeps a late owner out (invariant 30).
+//! Who may write for an actor: the check that keeps a late owner out (invariant 30). A process that was declared gone
+//! writes for nobody, also before its work is taken over.
 
 use crate::encoding::{counter, stored};
 use crate::failure::Failure;
@@ -27,7 +28,7 @@ pub(crate) fn pass_session(
     let (no, holder): (i64, Option<String>) =
         found.optional()?.ok_or_else(|| Failure::conflict(format!("there is no session {session}")))?;
     match holder {
-        Some(holder) if holder == owner.as_str() => Ok(no),
+        Some(holder) if holder == owner.as_str() => known_owner(connection, owner).map(|()| no),
         Some(holder) => {
             Err(StoreError::Fenced(format!("{session} is open in {holder}, not in {owner}")).into())
         }
@@ -45,7 +46,7 @@ pub(crate) fn pass_child(connection: &Connection, child: &ChildId, fence: &Fence
         Ok((row.get(0)?, row.get(1)?))
     });
     match found.optional()? {
-        Some((no, true)) => Ok(no),
+        Some((no, true)) => known_owner(connection, &fence.owner).map(|()| no),
         Some((_, false)) => Err(fenced(connection, child, fence)?),
         None => Err(Failure::conflict(format!("there is no child {child}"))),
     }

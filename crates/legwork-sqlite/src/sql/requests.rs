@@ -1,6 +1,6 @@
 //! Stops and steers on their way to whoever owns what they are aimed at, and what became of them.
 
-use super::switches;
+use super::{fence, switches};
 use crate::encoding::{counter, from_json, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::ids::{ChildId, OwnerId, RequestId};
@@ -88,6 +88,7 @@ pub(crate) fn settle(
     request: &RequestId,
     (owner, at): (&OwnerId, Timestamp),
 ) -> Result<(), Failure> {
+    fence::known_owner(connection, owner)?;
     let mut known = connection.prepare_cached("SELECT child IS NULL FROM requests WHERE id = ?1")?;
     match known.query_row((request.as_str(),), |row| row.get(0)).optional()? {
         Some(true) => decide(connection, request, &Fate::CarriedOut, (owner, at)),

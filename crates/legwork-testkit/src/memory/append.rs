@@ -27,13 +27,15 @@ impl State {
 
     fn go_on(&mut self, append: &Append) -> Result<(), AppendError> {
         let stale = || AppendError::Stale(append.delegation.clone());
+        let is_known = self.living_owner(&append.owner).is_ok();
         let stored = self.delegations.iter_mut();
         let mut stored = stored.filter(|stored| stored.record.accepted.delegation == append.delegation);
         let stored = stored.next().ok_or_else(stale)?;
         let record = &stored.record;
         let is_current = record.seq == append.expected_seq
             && record.epoch == append.epoch
-            && record.owner.id == append.owner;
+            && record.owner.id == append.owner
+            && is_known;
         if !is_current {
             return Err(stale());
         }

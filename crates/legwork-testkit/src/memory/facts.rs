@@ -145,10 +145,13 @@ impl Facts for MemoryStore {
     fn settle_request(
         &self,
         request: &RequestId,
-        _owner: &OwnerId,
+        owner: &OwnerId,
         at: Timestamp,
     ) -> Pending<'_, Result<(), StoreError>> {
-        self.now(|state| state.settle_request(request, at))
+        self.now(|state| {
+            state.living_owner(owner)?;
+            state.settle_request(request, at)
+        })
     }
 
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {

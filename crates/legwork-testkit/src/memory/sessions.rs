@@ -89,8 +89,13 @@ impl State {
         gone.len()
     }
 
-    /// Refuses anybody but the process that has the session open.
-    pub(super) fn check_holder(&self, id: &SessionId, owner: &OwnerId) -> Result<(), StoreError> {
+    /// Refuses anybody but the process that has the session open and was not declared gone.
+    pub(super) fn pass_session(&self, id: &SessionId, owner: &OwnerId) -> Result<(), StoreError> {
+        self.check_holder(id, owner)?;
+        self.living_owner(owner).map(drop)
+    }
+
+    fn check_holder(&self, id: &SessionId, owner: &OwnerId) -> Result<(), StoreError> {
         let session = self.session(id);
         let session = session.ok_or_else(|| StoreError::Conflict(format!("there is no session {id}")))?;
         match &session.record.holder {
@@ -102,7 +107,7 @@ impl State {
 
     /// Refuses a turn whose writer does not hold the session, or knows another history.
     pub(super) fn check_turn(&self, turn: &Turn) -> Result<(), StoreError> {
-        self.check_holder(&turn.session, &turn.writer)?;
+        self.pass_session(&turn.session, &turn.writer)?;
         let stored = self.session(&turn.session).map_or(0, |session| session.record.messages);
         if stored == turn.expected_messages {
             return Ok(());

@@ -64,7 +64,7 @@ impl State {
     pub(super) fn pass(&self, actor: &Actor, fence: &Fence) -> Result<(), StoreError> {
         match actor {
             Actor::Child(child) => self.pass_child(child, fence).map(drop),
-            Actor::Session(session) => self.check_holder(session, &fence.owner),
+            Actor::Session(session) => self.pass_session(session, &fence.owner),
         }
     }
 
@@ -74,7 +74,7 @@ impl State {
         let place = place.ok_or_else(|| StoreError::Conflict(format!("there is no child {child}")))?;
         let record = &self.delegations[place.0].record;
         if record.owner.id == fence.owner && record.epoch == fence.epoch {
-            return Ok(place);
+            return self.living_owner(&fence.owner).map(|_| place);
         }
         let text = format!("{child} belongs to {} in generation {}", record.owner.id, record.epoch.0);
         Err(StoreError::Fenced(text))

@@ -20,6 +20,7 @@ macro_rules! store_suite {
             facts: k24_odd_and_large_texts_come_back_unchanged,
             owners: inv_30_a_late_owner_is_fenced_everywhere,
             owners: inv_30_a_process_that_was_declared_gone_is_kept_out,
+            owners: inv_30_a_process_that_was_declared_gone_writes_nothing_more,
             owners: taking_over_moves_named_open_delegations_only,
             owners: owners_of_open_work_are_listed,
             owners: groups_are_remembered_until_dropped,

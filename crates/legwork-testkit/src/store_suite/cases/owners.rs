@@ -2,10 +2,13 @@
 
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
-use legwork_core::ids::Epoch;
-use legwork_core::ports::{AppendError, StoreError, WriteSteps};
+use legwork_core::ids::{Epoch, RequestId};
+use legwork_core::message::{Author, Message};
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{AppendError, StoreError, Turn, WriteSteps};
 use legwork_core::pulse::{Phase, Pulse};
 use legwork_core::record::{Lease, OwnerRecord};
+use legwork_core::steering::{Asked, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, Fence, StepChange};
 use legwork_core::time::Timestamp;
 use std::time::Duration;
@@ -112,6 +115,51 @@ pub async fn inv_30_a_process_that_was_declared_gone_is_kept_out(place: &dyn Pla
     let late = Owned::try_accept(&store, sample::accepted(2, &[&[0]])).await;
     assert!(late.is_err(), "it accepts nothing more");
     assert!(fenced(store.renew(&sample::owner_id(7), period, Timestamp(11)).await), "it never entered");
+}
+
+/// What it owns and holds is still its own until somebody takes it over, and yet it is shut out of it.
+pub async fn inv_30_a_process_that_was_declared_gone_writes_nothing_more(place: &dyn Place) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    owned.record(vec![owned.started(0)]).await.expect("the child starts");
+    Owned::open_session(&store, 1).await;
+    let scope = Scope::Delegation(owned.accepted.delegation.clone());
+    let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
+    let stop = Request { id: RequestId::from_bits(1), at: Timestamp(4), scope, wish };
+    assert_eq!(store.ask(stop.clone()).await, Ok(Asked::Stored));
+    let before = owned.stored().await;
+    let (mine, session) = (owned.owner.clone(), Actor::Session(sample::session_id(1)));
+    store.renew(&mine, Duration::from_secs(1), Timestamp(5)).await.expect("it lives");
+    assert_eq!(store.declare_gone(&mine, 1, Timestamp(9)).await, Ok(true));
+
+    let late = owned.record(vec![owned.returned(0, "too late")]).await;
+    assert_eq!(late, Err(AppendError::Stale(owned.accepted.delegation.clone())));
+    let fenced = |answer: Result<(), StoreError>| matches!(answer, Err(StoreError::Fenced(_)));
+    let pulses = vec![(owned.child(0).clone(), Pulse::default())];
+    assert!(fenced(store.note_pulses(owned.fence(), Timestamp(10), pulses).await));
+    assert!(fenced(store.write_steps(first_step(&owned)).await));
+    let of_session = WriteSteps { actor: session.clone(), ..first_step(&owned) };
+    assert!(fenced(store.write_steps(of_session).await));
+    for actor in [owned.actor(0), session] {
+        assert!(fenced(store.note_group(owned.fence(), actor, sample::group(1)).await));
+    }
+    let turn = Turn {
+        session: sample::session_id(1),
+        expected_messages: 0,
+        writer: mine.clone(),
+        at: Timestamp(10),
+        messages: vec![Message::text(Author::System, "too late")],
+        acknowledge: Vec::new(),
+    };
+    assert!(fenced(store.append_turn(turn).await));
+    assert!(fenced(store.settle_request(&stop.id, &mine, Timestamp(10)).await));
+
+    let stored = owned.stored().await;
+    assert_eq!((&stored.children, stored.seq, stored.epoch), (&before.children, before.seq, before.epoch));
+    assert_eq!(store.groups_of(&mine).await, Ok(vec![]));
+    assert_eq!(store.steps(&owned.actor(0)).await, Ok(vec![]));
+    assert_eq!(store.history(&sample::session_id(1)).await, Ok(vec![]));
+    assert_eq!(store.news(0).await.map(|news| news.requests.len()), Ok(1), "the stop waits for an heir");
 }
 
 /// Recovery looks at exactly these processes.

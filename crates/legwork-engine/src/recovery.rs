@@ -5,12 +5,12 @@
 //! Work is taken over in whole trees: a child and what it delegated have one owner.
 
 mod adoption;
+mod owners;
 mod settling;
 mod trees;
 
 pub use settling::{Conclusion, may_go_on, settle};
 
-use crate::lease;
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::ports::{AppendError, Filter, Liveness, Processes, Store, StoreError};
@@ -96,6 +96,15 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
     Ok(())
 }
 
+impl Recovered {
+    /// Whether something was done about the tree, or found out, already.
+    fn tells_of(&self, tree: &Tree) -> bool {
+        let lacking = self.lacking.iter().map(|(id, _)| id);
+        let mut told = self.taken.iter().chain(lacking).chain(self.refused.iter().map(|(id, _)| id));
+        told.any(|id| tree.ids().any(|member| member == id))
+    }
+}
+
 impl Rescuer<'_> {
     fn is_dead(&self, owner: &OwnerRecord) -> bool {
         owner.liveness(self.processes) == Liveness::Dead
@@ -119,49 +128,6 @@ impl Rescuer<'_> {
         if killed > 0 {
             tracing::info!(killed, "processes of a dead owner were ended");
         }
-    }
-
-    /// The orphaned trees among `orphans`. One of which a part belongs to a living process is not orphaned.
-    async fn orphaned(
-        &self,
-        orphans: &Orphans,
-        recovered: &mut Recovered,
-    ) -> Result<Vec<Tree>, RecoveryError> {
-        let mut orphaned = Vec::new();
-        for tree in trees::of(self.store, orphans).await? {
-            let mut is_orphan = true;
-            for owner in tree.owners() {
-                match self.standing(owner).await? {
-                    Standing::Mine | Standing::Dead => {}
-                    Standing::Alive => is_orphan = false,
-                    Standing::Unclear => {
-                        is_orphan = false;
-                        if !recovered.unclear.contains(owner) {
-                            recovered.unclear.push(owner.clone());
-                        }
-                    }
-                }
-            }
-            if is_orphan {
-                orphaned.push(tree);
-            }
-        }
-        Ok(orphaned)
-    }
-
-    /// One whose process lives, or of which that cannot be told, is watched if it seems to have stopped renewing its lease.
-    async fn standing(&self, owner: &OwnerRecord) -> Result<Standing, RecoveryError> {
-        if owner.id == self.owner.id {
-            return Ok(Standing::Mine);
-        }
-        let standing = match owner.liveness(self.processes) {
-            Liveness::Dead => return Ok(Standing::Dead),
-            Liveness::Alive => Standing::Alive,
-            Liveness::Unclear => Standing::Unclear,
-        };
-        let has_run_out = lease::looks_stale(self.store, self.clock, owner).await?.is_some()
-            && lease::has_run_out(self.store, self.clock, owner).await?;
-        Ok(if has_run_out { Standing::Dead } else { standing })
     }
 
     /// Ends what is left of the tree's processes and makes it this process's. Gives the delegations as they stand then,
@@ -191,12 +157,4 @@ impl Rescuer<'_> {
         self.end_marked(&records);
         Ok(records)
     }
-}
-
-/// What an owner is to whoever recovers.
-enum Standing {
-    Mine,
-    Alive,
-    Dead,
-    Unclear,
 }

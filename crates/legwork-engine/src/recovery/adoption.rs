@@ -1,9 +1,10 @@
 //! Goes on with orphaned work in a running engine: whole trees are taken over and handed to the book, which queues their
 //! children for another attempt. Where one of them cannot be worked on in this process, the tree is left to another one.
 
+use super::owners::{Owners, Whose};
 use super::settling::left_by;
 use super::trees::Tree;
-use super::{Orphans, Recovered, RecoveryError, Rescuer};
+use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
 use crate::dispatcher::{Heirloom, Message};
 use crate::handle::Handle;
@@ -20,7 +21,8 @@ impl Handle {
     /// Takes over what dead owners left of `orphans`, and goes on with it: children that may be resumed are queued for
     /// another attempt over the same journal, the others settle as they stand. What was running in commands of the dead
     /// is ended before. Returns when the engine has the work; its slots decide when it begins. Limits of the queue do not
-    /// bind it, since it was accepted before.
+    /// bind it, since it was accepted before. What owners left that are dead for certain goes on before the leases of others
+    /// are watched, and nobody is declared gone whose work this process could not go on with.
     ///
     /// # Errors
     /// [`RecoveryError`]; running it again goes on where it ended.
@@ -33,19 +35,39 @@ impl Handle {
             processes: wiring.processes.as_ref(),
         };
         let mut recovered = Recovered::default();
-        let known = self.known().await?;
-        for tree in rescuer.orphaned(orphans, &mut recovered).await? {
-            if is_at_work(rescuer, &tree, &known) {
-                continue;
-            }
-            if let Some(lacking) = self.lacking(&tree) {
-                recovered.lacking.push(lacking);
-                continue;
-            }
-            let records = rescuer.take(&tree).await?;
-            self.adopt(rescuer, records, &mut recovered).await?;
+        let mut owners = Owners::new(rescuer);
+        self.take_up(rescuer, &mut owners, (orphans, &mut recovered)).await?;
+        if owners.watch().await? {
+            self.take_up(rescuer, &mut owners, (orphans, &mut recovered)).await?;
         }
         Ok(recovered)
+    }
+
+    /// Goes on with what is nobody's as far as is known now.
+    async fn take_up(
+        &self,
+        rescuer: Rescuer<'_>,
+        owners: &mut Owners<'_>,
+        (orphans, recovered): (&Orphans, &mut Recovered),
+    ) -> Result<(), RecoveryError> {
+        let known = self.known().await?;
+        for tree in trees::of(rescuer.store, orphans).await? {
+            if recovered.tells_of(&tree) || is_at_work(rescuer, &tree, &known) {
+                continue;
+            }
+            let whose = owners.of(&tree).await?;
+            let lacking = if whose == Whose::Somebodys { None } else { self.lacking(&tree) };
+            match (whose, lacking) {
+                (Whose::Nobodys, None) => {
+                    let records = rescuer.take(&tree).await?;
+                    self.adopt(rescuer, records, recovered).await?;
+                }
+                (Whose::Nobodys, Some(lacking)) => recovered.lacking.push(lacking),
+                (Whose::Doubtful, None) => owners.suspect(&tree),
+                (Whose::Doubtful, Some(_)) | (Whose::Somebodys, _) => owners.leave(&tree, recovered),
+            }
+        }
+        Ok(())
     }
 
     /// The delegations that run in this engine.

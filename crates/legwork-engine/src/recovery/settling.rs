@@ -1,7 +1,8 @@
 //! Concludes orphaned work without running anything: by a stop that somebody asks for, or as it stands where it is not to
 //! be gone on with. Children that have ended keep their real results.
 
-use super::{Orphans, Recovered, RecoveryError, Rescuer};
+use super::owners::{Owners, Whose};
+use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::salvage::salvage;
 use legwork_core::batch::OnCrash;
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
@@ -22,7 +23,7 @@ pub enum Conclusion {
 }
 
 /// Settles the work of owners that are proved dead (invariant 30), and what this process took over before and could not
-/// settle then.
+/// settle then. Nobody is declared gone whose work it would not settle.
 ///
 /// It must not be called beside a running engine of the same owner.
 ///
@@ -34,15 +35,37 @@ pub async fn settle(
     conclusion: Conclusion,
 ) -> Result<Recovered, RecoveryError> {
     let mut recovered = Recovered::default();
-    for tree in rescuer.orphaned(orphans, &mut recovered).await? {
-        if conclusion == Conclusion::Reported && tree.records().iter().any(may_go_on) {
-            continue;
-        }
-        for record in rescuer.take(&tree).await? {
-            settle_one(rescuer, &record, conclusion, &mut recovered).await?;
-        }
+    let mut owners = Owners::new(rescuer);
+    settle_found(rescuer, &mut owners, (orphans, conclusion), &mut recovered).await?;
+    if owners.watch().await? {
+        settle_found(rescuer, &mut owners, (orphans, conclusion), &mut recovered).await?;
     }
     Ok(recovered)
+}
+
+/// Settles what is nobody's as far as is known now.
+async fn settle_found(
+    rescuer: Rescuer<'_>,
+    owners: &mut Owners<'_>,
+    (orphans, conclusion): (&Orphans, Conclusion),
+    recovered: &mut Recovered,
+) -> Result<(), RecoveryError> {
+    for tree in trees::of(rescuer.store, orphans).await? {
+        if recovered.tells_of(&tree) {
+            continue;
+        }
+        let waits = conclusion == Conclusion::Reported && tree.records().iter().any(may_go_on);
+        match owners.of(&tree).await? {
+            Whose::Nobodys if !waits => {
+                for record in rescuer.take(&tree).await? {
+                    settle_one(rescuer, &record, conclusion, recovered).await?;
+                }
+            }
+            Whose::Doubtful if !waits => owners.suspect(&tree),
+            Whose::Nobodys | Whose::Doubtful | Whose::Somebodys => owners.leave(&tree, recovered),
+        }
+    }
+    Ok(())
 }
 
 /// Whether some child of it is to go on after a crash.

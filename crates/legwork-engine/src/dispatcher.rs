@@ -23,6 +23,7 @@ use crate::wiring::Wiring;
 use announce::End;
 use commit::{Commits, Done};
 use housekeeping::Chores;
+pub(crate) use housekeeping::is_for_one_process;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};

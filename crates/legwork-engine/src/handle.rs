@@ -2,18 +2,21 @@
 
 use crate::courier;
 use crate::detached;
-use crate::dispatcher::{Dispatcher, Message, Start};
+use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
+use crate::elsewhere;
 use crate::options::{Options, OptionsError};
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
+use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, Refusal,
-    SteerError, StopNotice, Stopped, StoreError, Watch,
+    SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::steering::{Asked, Request, Scope, Wish};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -177,22 +180,22 @@ impl Handle {
         }
     }
 
-    async fn earlier(&self, key: &CallKey) -> Result<Option<Ticket>, StoreError> {
+    async fn earlier(&self, key: &CallKey) -> Result<Option<Accepted>, DispatchError> {
+        let failed = |error: StoreError| DispatchError::Store(error.to_string());
         let store = &self.wiring.store;
-        let Some(delegation) = store.by_call_key(key).await? else { return Ok(None) };
-        let record = store.delegation(&delegation).await?;
-        Ok(record.map(|record| record.accepted.ticket()))
+        let Some(delegation) = store.by_call_key(key).await.map_err(failed)? else { return Ok(None) };
+        let record = store.delegation(&delegation).await.map_err(failed)?;
+        Ok(record.map(|record| record.accepted))
     }
 }
 
 impl Delegator for Handle {
     fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>> {
         Box::pin(async move {
-            let failed = |error: StoreError| DispatchError::Store(error.to_string());
             if let Some(key) = &batch.call_key
-                && let Some(ticket) = self.earlier(key).await.map_err(failed)?
+                && let Some(first) = self.earlier(key).await?
             {
-                return Ok(ticket);
+                return Ok(first.ticket());
             }
             let key = batch.call_key.clone();
             let answer = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
@@ -200,12 +203,17 @@ impl Delegator for Handle {
             match (answer, key) {
                 // Somebody with the same key was first between the look and the record.
                 (Err(DispatchError::Store(error)), Some(key)) => {
-                    let first = self.earlier(&key).await.map_err(failed)?;
-                    first.ok_or(DispatchError::Store(error))
+                    let first = self.earlier(&key).await?;
+                    first.map(|first| first.ticket()).ok_or(DispatchError::Store(error))
                 }
                 (answer, _) => answer,
             }
         })
+    }
+
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>> {
+        let key = key.clone();
+        Box::pin(async move { self.earlier(&key).await })
     }
 
     fn objection(&self, caller: &Lineage) -> Pending<'_, Option<Refusal>> {
@@ -235,9 +243,13 @@ impl Delegator for Handle {
 
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped> {
         Box::pin(async move {
-            let told =
-                self.ask(|reply| Message::Stop { scope, notice: StopNotice { reason, force }, reply }).await;
-            told.unwrap_or_default()
+            let notice = StopNotice { reason, force };
+            let told = self.ask(|reply| Message::Stop { scope: scope.clone(), notice, reply }).await;
+            let told = told.unwrap_or_default();
+            if !told.children.is_empty() || !is_for_one_process(&scope) {
+                return told;
+            }
+            elsewhere::stop(&self.wiring, scope, notice).await
         })
     }
 
@@ -277,6 +289,25 @@ impl Delegator for Handle {
     fn view(&self, delegation: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {
         let delegation = delegation.cloned();
         Box::pin(async move { self.ask(|reply| Message::View(delegation, reply)).await.unwrap_or_default() })
+    }
+
+    fn view_session(&self, session: &SessionId) -> Pending<'_, SessionView> {
+        let session = session.clone();
+        Box::pin(async move {
+            // Read before what runs here is asked for: what this process takes over meanwhile is in both.
+            let elsewhere = elsewhere::views(&self.wiring, &session).await;
+            let mut children = self.view(None).await;
+            children.retain(|view| view.session == session);
+            let unread = match elsewhere {
+                Ok(others) => {
+                    let here: HashSet<ChildId> = children.iter().map(|view| view.child.clone()).collect();
+                    children.extend(others.into_iter().filter(|view| !here.contains(&view.child)));
+                    None
+                }
+                Err(error) => Some(error.to_string()),
+            };
+            SessionView { children, unread }
+        })
     }
 
     fn watch(&self) -> Box<dyn Watch> {

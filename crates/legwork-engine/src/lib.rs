@@ -7,6 +7,7 @@ pub mod book;
 mod courier;
 mod detached;
 mod dispatcher;
+mod elsewhere;
 mod gap;
 mod handle;
 pub mod lease;

@@ -2,8 +2,9 @@
 //! store alone knows what was read and what was missed.
 
 use crate::book::Warning;
+use crate::elsewhere;
 use legwork_core::ids::{ChildId, RequestId, SessionId};
-use legwork_core::ports::{Found, Steer, SteerError, Store, StoreError};
+use legwork_core::ports::{Steer, SteerError, Store, StoreError};
 use legwork_core::steering::Fate;
 use std::collections::{HashSet, VecDeque};
 use tokio::sync::watch;
@@ -94,13 +95,7 @@ async fn is_theirs(
     child: &ChildId,
     session: Option<&SessionId>,
 ) -> Result<bool, StoreError> {
-    let found = store.find(child.as_str()).await?;
-    let delegation = found.into_iter().find_map(|found| match found {
-        // The id must be whole: the beginning of one is nobody.
-        Found::Child(delegation, whole) if whole == *child => Some(delegation),
-        Found::Child(..) | Found::Delegation(_) | Found::Unit(..) | Found::Session(_) => None,
-    });
-    let Some(delegation) = delegation else { return Ok(false) };
+    let Some(delegation) = elsewhere::found(store, child.as_str()).await? else { return Ok(false) };
     let Some(record) = store.delegation(&delegation).await? else { return Ok(false) };
     let is_open = record.children.iter().any(|row| row.id == *child && row.outcome().is_none());
     Ok(is_open && session.is_none_or(|session| record.accepted.lineage.session == *session))

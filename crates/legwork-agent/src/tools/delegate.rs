@@ -154,29 +154,53 @@ impl DelegateTool {
         fields: &Value,
     ) -> Result<ToolOutput, String> {
         let Invocation { call_id, site, .. } = invocation;
+        let key = call_key(site, call_id);
+        // What was accepted is rejoined as it stands: no setting of today judges it again.
+        if let Some(first) = delegator.accepted(&key).await.map_err(|error| error.to_string())? {
+            self.budget.count(first.tasks.len());
+            let accepted = (&first.ticket(), first.tasks.as_slice());
+            return self.answered(delegator, site, accepted, self.unused(fields, &first.tasks)).await;
+        }
         let (tasks, reserved) = match self.asked(fields, site) {
             Ok(asked) => asked,
             // Whether the caller may delegate at all comes before what it asks for (TOOL-13). A call that can be carried
-            // out leaves that to the engine, which knows whether it was accepted before.
+            // out leaves that to the engine, which decides when it accepts it.
             Err(wrong) => {
                 let objection = delegator.objection(&site.lineage).await;
                 return Err(objection.map_or(wrong, |refusal| refusal.to_string()));
             }
         };
-        let batch = self.batch(site, call_id, tasks.clone());
+        let batch = self.batch(site, key, tasks.clone());
+        let unused = self.unused(fields, &tasks);
+        let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
+        reserved.keep();
+        self.answered(delegator, site, (&ticket, &tasks), unused).await
+    }
+
+    /// The answer to an accepted call: its handle, or its results.
+    async fn answered(
+        &self,
+        delegator: &dyn Delegator,
+        site: &Site,
+        (ticket, tasks): (&Ticket, &[Task]),
+        mut unused: Vec<String>,
+    ) -> Result<ToolOutput, String> {
+        match ticket.reach {
+            Reach::Push | Reach::History => {
+                unused.retain(|key| key != tasks::BACKGROUND);
+                Ok(self.handed(delegator, site, (ticket, tasks, &unused)).await)
+            }
+            Reach::Joined => self.join(delegator, site, (ticket, unused)).await,
+        }
+    }
+
+    /// The arguments of a call that have no effect in it.
+    fn unused(&self, fields: &Value, tasks: &[Task]) -> Vec<String> {
         let mut unused = tasks::without_effect(fields);
         if !self.options.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
             unused.push(tasks::GROUP.to_owned());
         }
-        let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
-        reserved.keep();
-        match ticket.reach {
-            Reach::Push | Reach::History => {
-                unused.retain(|key| key != tasks::BACKGROUND);
-                Ok(self.handed(delegator, site, (&ticket, &tasks, &unused)).await)
-            }
-            Reach::Joined => self.join(delegator, site, (&ticket, unused)).await,
-        }
+        unused
     }
 
     /// The tasks of a call, and room for them in what this conversation may start.
@@ -285,10 +309,10 @@ impl DelegateTool {
         }
     }
 
-    fn batch(&self, site: &Site, call_id: &str, tasks: Vec<Task>) -> NewBatch {
+    fn batch(&self, site: &Site, key: CallKey, tasks: Vec<Task>) -> NewBatch {
         NewBatch {
             lineage: site.lineage.clone(),
-            call_key: Some(CallKey { caller: site.actor.as_str().to_owned(), call: call_id.to_owned() }),
+            call_key: Some(key),
             reach: self.reach(site),
             tasks,
             setting: self.child_setting(site),
@@ -309,6 +333,11 @@ impl DelegateTool {
         setting.rights = rights_of_children(&setting.rights, self.options.ceiling.as_ref(), may_delegate);
         setting
     }
+}
+
+/// What makes a call of `site` one and the same, however often it is asked (invariant 6).
+fn call_key(site: &Site, call_id: &str) -> CallKey {
+    CallKey { caller: site.actor.as_str().to_owned(), call: call_id.to_owned() }
 }
 
 /// Waits for what was delegated. Where a session that can be told later waits all the same, a stop of its turn reaches what

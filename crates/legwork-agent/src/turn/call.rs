@@ -195,6 +195,11 @@ impl Prepared {
         Action::Tool { call: self.call.clone(), read_only: self.effect() != Effect::Changes }
     }
 
+    /// It had started work when the process died: it rejoins that, whatever is said against a new one like it.
+    pub(super) fn rejoin(&mut self) {
+        self.plan = Plan::Run(Effect::Rejoins);
+    }
+
     /// It was under way when the process died; nothing of it runs any more.
     pub(super) fn doubt(&mut self) {
         self.plan = Plan::InDoubt;

@@ -4,8 +4,11 @@
 use super::call::{self, Batch};
 use super::correction::Corrected;
 use super::exchange::Exchange;
-use super::{Turn, Way, words};
+use super::{Agent, Turn, Way, words};
 use crate::journal::{Next, OpenExchange, Recorded};
+use legwork_core::ids::CallKey;
+use legwork_core::message::ToolCall;
+use legwork_core::ports::StoreError;
 use legwork_core::step::{Action, StepRecord};
 
 impl Turn<'_> {
@@ -48,8 +51,19 @@ impl Turn<'_> {
         calls.drain(..results.len().min(calls.len()));
         let rest = calls.split_off(unfinished.len().min(calls.len()));
         for (prepared, step) in calls.iter_mut().zip(unfinished) {
-            if let Action::Tool { read_only: false, .. } = step.action {
-                prepared.doubt();
+            match step.action {
+                Action::Tool { read_only: false, .. } => prepared.doubt(),
+                Action::Tool { read_only: true, .. } => {
+                    if has_started_work(self.agent, &prepared.call).await? {
+                        prepared.rejoin();
+                    }
+                }
+                Action::Open
+                | Action::Model
+                | Action::Compact
+                | Action::Steer { .. }
+                | Action::Correct { .. }
+                | Action::Switch { .. } => {}
             }
         }
         let begun = (!calls.is_empty()).then_some(Batch { calls });
@@ -61,4 +75,11 @@ impl Turn<'_> {
         }
         self.finish(exchange).await
     }
+}
+
+/// Whether a call was accepted as a delegation before. Its stored key tells, and not what today's settings make of it.
+async fn has_started_work(agent: &Agent, call: &ToolCall) -> Result<bool, StoreError> {
+    let caller = agent.site.actor.as_str().to_owned();
+    let key = CallKey { caller, call: call.id.clone() };
+    Ok(agent.facts.by_call_key(&key).await?.is_some())
 }

@@ -7,7 +7,7 @@ use legwork_core::batch::{AtCapacity, Fallback, Reach};
 use legwork_core::child::{ChildState, Slot};
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::outcome::{Ending, FailureKind, Force, Outcome, StopReason};
-use legwork_core::ports::ChildView;
+use legwork_core::ports::{ChildView, Runner};
 use legwork_core::pulse::Pulse;
 use legwork_core::steering::Scope;
 use legwork_core::step::Actor;
@@ -43,6 +43,7 @@ fn view(number: u32, parent: Option<u32>) -> ChildView {
         model: "fake/model".to_owned(),
         transcript: Some(format!("/live/{number}.log")),
         state: ChildState::Running { attempt: 1 },
+        runner: Runner::Here,
         pulse: Pulse::default(),
         elapsed: Duration::from_millis(1260),
         quiet: Duration::from_millis(310),
@@ -305,6 +306,31 @@ async fn ctrl_04_unknown_ended_and_foreign_children_are_not_there_in_the_same_wo
         assert_eq!(answers.len(), 1, "{answers:?}");
     }
     assert_eq!((door.delegator.steers().len(), door.delegator.stops().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn ctrl_02_what_other_processes_run_is_told_apart_and_what_cannot_be_seen_is_not_denied() {
+    let mut delegator = FakeDelegator::new().await;
+    delegator.unread = Some("the disk is gone".to_owned());
+    let door = Door::to(delegator, PUSH);
+    let elsewhere = |number: u32, runner: Runner| ChildView { runner, ..view(number, None) };
+    door.delegator.show(vec![elsewhere(1, Runner::Elsewhere), elsewhere(2, Runner::Nobody)]);
+    let list = ask(&door, json!({"action": "list"})).await;
+    let statuses: Vec<&Value> =
+        list["subagents"].as_array().expect("a list").iter().map(|item| &item["status"]).collect();
+    assert_eq!(statuses, ["running", "orphaned"], "{list}");
+    assert!(list["note"].as_str().is_some_and(|note| note.contains("the disk is gone")), "{list}");
+    for action in ["steer", "stop"] {
+        let asked =
+            |id: &'static str| json!({"action": action, "subagent_id": id, "message": "look at the tests"});
+        let answer = ask(&door, asked("sa-0-00000009")).await;
+        let error = answer["error"].as_str().expect("an error");
+        assert!(error.contains("the disk is gone") && !error.contains("Do not ask again"), "{error}");
+        let living = ask(&door, asked("sa-0-00000001")).await;
+        assert!(!living.to_string().contains("has died"), "{living}");
+        let orphan = ask(&door, asked("sa-0-00000002")).await;
+        assert!(orphan["note"].as_str().is_some_and(|note| note.contains("has died")), "{orphan}");
+    }
 }
 
 #[tokio::test]

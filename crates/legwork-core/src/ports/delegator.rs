@@ -3,7 +3,8 @@
 use super::{Inbox, Pending, Watch};
 use crate::batch::{Lineage, NewBatch, Ticket};
 use crate::child::ChildState;
-use crate::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
+use crate::fact::Accepted;
+use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use crate::outcome::{Force, StopReason};
 use crate::pulse::Pulse;
 use crate::record::DelegationRecord;
@@ -20,6 +21,10 @@ pub trait Delegator: Send + Sync {
     /// Dropping the future does not take the delegation back once it was recorded.
     fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>>;
 
+    /// What was accepted under `key`, if anything was: a call that is asked again rejoins that, whatever limits hold by
+    /// now (invariant 6).
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>>;
+
     /// Why a call of this caller would be refused whatever its tasks are, if it would: a pause, an end, its depth. Nothing is
     /// promised for later.
     fn objection(&self, caller: &Lineage) -> Pending<'_, Option<Refusal>>;
@@ -33,7 +38,8 @@ pub trait Delegator: Send + Sync {
     /// As [`Delegator::join`], for one unit of the delegation.
     fn join_unit(&self, delegation: &DelegationId, unit: &UnitId) -> Pending<'_, Result<Joined, JoinError>>;
 
-    /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends.
+    /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends. A delegation, unit
+    /// or child that another process runs is asked through the store; a session, and everything, mean this process.
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped>;
 
     /// Says something to a child; it reads it at its next step. The answer is a receipt: the text is stored, and
@@ -53,6 +59,9 @@ pub trait Delegator: Send + Sync {
 
     /// The children of this process that have not settled, and those of `delegation` that have.
     fn view(&self, delegation: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>>;
+
+    /// The children of `session` that have not settled, in whichever process they run (TOOL-16, CTRL-2).
+    fn view_session(&self, session: &SessionId) -> Pending<'_, SessionView>;
 
     /// What happens from now on. A watcher that falls behind loses events and is told how many.
     fn watch(&self) -> Box<dyn Watch>;
@@ -218,6 +227,29 @@ pub enum JoinError {
 pub struct Stopped {
     /// The children that were told to end, or ended before they began.
     pub children: Vec<ChildId>,
+    /// Why those of another process could not be told, if they could not: the store did not take it.
+    pub untold: Option<String>,
+}
+
+/// The children of one conversation that have not settled.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SessionView {
+    /// Those of this process first.
+    pub children: Vec<ChildView>,
+    /// Why those of other processes are lacking, if they are: the store could not be read.
+    pub unread: Option<String>,
+}
+
+/// Which process runs a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Runner {
+    /// This one.
+    #[default]
+    Here,
+    /// Another one, which lives as far as can be told.
+    Elsewhere,
+    /// One that has died; whoever goes on with the work runs it then.
+    Nobody,
 }
 
 /// One child as a live view shows it.
@@ -243,6 +275,8 @@ pub struct ChildView {
     pub transcript: Option<String>,
     /// Where it stands.
     pub state: ChildState,
+    /// Who runs it.
+    pub runner: Runner,
     /// Its counted facts.
     pub pulse: Pulse,
     /// Since its run began; frozen when it settled.

@@ -13,7 +13,9 @@ mod store;
 mod transcripts;
 mod worker;
 
-pub use delegator::{ChildView, Delegator, DispatchError, JoinError, Joined, Refusal, SteerError, Stopped};
+pub use delegator::{
+    ChildView, Delegator, DispatchError, JoinError, Joined, Refusal, Runner, SessionView, SteerError, Stopped,
+};
 pub use inbox::{Inbox, Offer, Receipt};
 pub use live::{EndFacts, Identity, LiveEvent, Watch};
 pub use pending::Pending;

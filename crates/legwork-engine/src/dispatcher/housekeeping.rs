@@ -344,7 +344,7 @@ fn note(written: &mut Option<Result<(), StoreError>>, answer: Result<(), StoreEr
 }
 
 /// Whether no other process can be meant. Who marks a request takes it from all others.
-pub(super) fn is_for_one_process(scope: &Scope) -> bool {
+pub(crate) fn is_for_one_process(scope: &Scope) -> bool {
     match scope {
         Scope::Delegation(_) | Scope::Unit(_) | Scope::Child(_) => true,
         Scope::Session(_) | Scope::All => false,

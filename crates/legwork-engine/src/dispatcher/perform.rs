@@ -51,7 +51,7 @@ impl Dispatcher {
             Effect::Abort(child) => self.press(&child, ABORT),
             Effect::Stopped(reply, children) => {
                 if let Some(caller) = self.waiting.stops.remove(&reply) {
-                    caller.send(Stopped { children }).ok();
+                    caller.send(Stopped { children, untold: None }).ok();
                 }
             }
         }

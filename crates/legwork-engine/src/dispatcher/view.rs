@@ -3,7 +3,7 @@
 use super::Dispatcher;
 use crate::book::{Delegated, Tracked};
 use legwork_core::ids::DelegationId;
-use legwork_core::ports::ChildView;
+use legwork_core::ports::{ChildView, Runner};
 use legwork_core::time::Moment;
 use std::time::Duration;
 
@@ -38,6 +38,7 @@ impl Dispatcher {
             model: accepted.model_of(task_index).to_owned(),
             transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),
             state: child.state,
+            runner: Runner::Here,
             pulse,
             elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),
             quiet: end.since(moved),

@@ -12,7 +12,7 @@ use legwork_agent::session::{Cause, SessionEvent};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Outcome};
-use legwork_core::ports::{ChildView, EndFacts, Identity, LiveEvent};
+use legwork_core::ports::{ChildView, EndFacts, Identity, LiveEvent, Runner};
 use legwork_core::pulse::{LineEvent, Phase, Pulse};
 use legwork_core::report::{Cost, Report, Usage};
 
@@ -193,6 +193,7 @@ fn child(number: usize, of: usize, state: ChildState) -> ChildView {
         model: "openai/gpt-5.2-mini".to_owned(),
         transcript: None,
         state,
+        runner: Runner::Here,
         pulse,
         elapsed: Duration::from_secs(if running { seconds } else { 0 }),
         quiet: Duration::from_secs(if number == 2 { 48 } else { 1 }),

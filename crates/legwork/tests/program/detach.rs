@@ -1,7 +1,7 @@
 //! `delegate --detach`: a handle at once, and work that goes on without a terminal until it is done.
 
-use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, gate, say};
-use serde_json::json;
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
+use serde_json::{Value, json};
 
 use crate::harness::{Home, until};
 
@@ -63,4 +63,63 @@ fn k01_detached_work_of_a_conversation_comes_to_it_and_to_nobody_else() {
     assert_eq!(ended.stderr.matches("◂ ").count(), 1, "{ended}");
     let alone = home.legwork(&["delegate", "--goal", "x", "--session", &session, "--json"]).run();
     alone.assert_refused(2, "usage", &["--detach"]);
+}
+
+/// The conversation lists what works for it, says something to it and ends it, by the id of the subagent or of the
+/// delegation that its person names; then it says what it was answered.
+fn looks_after(names_delegation: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Script {
+    Script::from_fn(move |talk: &Conversation| {
+        let seen = |place: usize| -> Value {
+            serde_json::from_str(talk.tool_results()[place]).expect("the tool answers in JSON")
+        };
+        let control = |arguments: Value| call("delegate_task", arguments);
+        match talk.step() {
+            0 => say("hello"),
+            1 => control(json!({"action": "list"})),
+            2 => {
+                let id = &seen(0)["subagents"][0]["subagent_id"];
+                control(json!({"action": "steer", "subagent_id": id, "message": "hurry up"}))
+            }
+            3 => {
+                let asked =
+                    talk.messages.iter().find_map(|message| message.text.strip_prefix("look now at "));
+                let id = asked.and_then(&names_delegation);
+                let id = id.map_or_else(|| seen(1)["subagent_id"].clone(), Value::from);
+                control(json!({"action": "stop", "subagent_id": id}))
+            }
+            _ => say(talk.tool_results().join("\n")),
+        }
+    })
+}
+
+/// Proves CTRL-2, TOOL-16 for work that another process runs.
+#[test]
+fn ctrl_02_tool_16_a_conversation_looks_after_what_a_worker_runs_for_it() {
+    for by_delegation in [false, true] {
+        let held = Script::from_fn(|_: &Conversation| gate("here").say("never said"));
+        let script = looks_after(move |named| by_delegation.then(|| named.to_owned()));
+        let server =
+            ScriptedServer::start(Scripts::default().agent("the piece", held).agent("look after it", script));
+        let home = Home::with(&server);
+        let first = home.legwork(&["run", "look after it", "--json"]).run();
+        let session = first.json()["session_id"].as_str().expect("an id").to_owned();
+        let goal = ["delegate", "--goal", "this is the piece", "--detach", "--session", &session, "--json"];
+        let handle = home.legwork(&goal).run().json();
+        let (id, child) = (handle["delegation_id"].as_str().expect("an id"), &handle["subagent_ids"][0]);
+        server.gate("here").wait_reached();
+        let ended = home.legwork(&["run", &format!("look now at {id}"), "--resume", &session]).run();
+        let answers: Vec<Value> =
+            ended.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert_eq!(answers.len(), 3, "{ended}");
+        assert_eq!((&answers[0]["count"], &answers[0]["subagents"][0]["subagent_id"]), (&json!(1), child));
+        assert_eq!(answers[0]["subagents"][0]["status"], json!("running"), "{ended}");
+        assert_eq!((&answers[1]["action"], &answers[1]["status"]), (&json!("steer"), &json!("queued")));
+        assert_eq!(
+            (&answers[2]["action"], &answers[2]["status"]),
+            (&json!("stop"), &json!("interrupt_requested"))
+        );
+        until("the worker to end", || home.processes().is_empty().then_some(()));
+        let shown = home.legwork(&["show", id, "--json"]).run();
+        assert!(shown.stdout.contains("interrupted") && shown.stdout.contains("hurry up"), "{shown}");
+    }
 }

@@ -370,3 +370,47 @@ fn k03_a_conversation_that_is_opened_again_goes_on_with_its_work() {
     assert_eq!(states, [json!("delivered")]);
     assert!(ended.stdout.contains("heard: true"), "{ended}");
 }
+
+/// Proves invariant 6 for every limit that a call is judged by: what was accepted is not judged again.
+#[test]
+fn k42_a_call_that_is_asked_again_rejoins_what_it_started_whatever_the_limits_are_by_then() {
+    let task = |number: usize| json!({"goal": format!("this is piece {number} of the work")});
+    let whole = || vec![Call::new("delegate_task", json!({"tasks": (0..4).map(task).collect::<Vec<_>>()}))];
+    let single = || (0..3).map(|number| Call::new("delegate_task", task(number))).collect::<Vec<_>>();
+    let cases = [
+        ("max_concurrent_children", (4, 1), single(), 3),
+        ("oneshot_max_children", (4, 2), whole(), 4),
+        ("goal_max_bytes", (100, 15), whole(), 4),
+    ];
+    for (key, (before, after), sent, pieces) in cases {
+        let server = ScriptedServer::start(Scripts::default().agent("piece", waits()).agent(
+            "the prompt",
+            Script::from_fn(move |talk: &Conversation| match talk.step() {
+                0 => calls(sent.clone()),
+                _ => say(format!(
+                    "heard of {}",
+                    talk.tool_results().concat().matches("a piece is done").count()
+                )),
+            }),
+        ));
+        let home = Home::with(&server);
+        let order = |arguments: &[&str]| {
+            home.legwork(arguments).set("max_concurrent_children", 4).set("oneshot_max_children", 4)
+        };
+        let running = order(&["run", "this is the prompt"]).set(key, before).start();
+        server.gate("here").wait_waiting(pieces);
+        running.kill();
+        server.gate("here").open();
+        let ended = order(&["run", "and now?", "--last"]).set(key, after).run();
+        assert_eq!(
+            (ended.code, ended.stdout),
+            (0, format!("heard of {pieces}\n")),
+            "{key}: {}",
+            ended.stderr
+        );
+    }
+}
+
+fn waits() -> Script {
+    Script::from_fn(|_: &Conversation| gate("here").say("a piece is done"))
+}

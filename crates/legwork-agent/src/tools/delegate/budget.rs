@@ -26,6 +26,19 @@ impl Budget {
             )),
         }
     }
+
+    /// Counts children that were accepted before, whatever room there is.
+    pub(super) fn count(&self, children: usize) {
+        let children = u32::try_from(children).unwrap_or(u32::MAX);
+        if self.max.is_some() {
+            // It never fails: the closure always gives a number.
+            self.taken
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                    Some(taken.saturating_add(children))
+                })
+                .ok();
+        }
+    }
 }
 
 /// Room that is given back unless it is kept.

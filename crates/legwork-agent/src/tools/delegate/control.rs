@@ -1,5 +1,5 @@
 //! The control actions of `delegate_task`: looking at, steering and stopping what the caller owns (CTRL-1…7, 9). They work
-//! at any depth, in any session, and while delegation is paused (TOOL-16).
+//! at any depth, in any session, and while delegation is paused (TOOL-16), also on what another process runs.
 //!
 //! A caller owns what its session delegated, and a subagent only what stands below itself. Everything else is, in one and
 //! the same answer, not there (CTRL-4).
@@ -8,9 +8,9 @@ use super::lists::{Line, Lists};
 use crate::excerpt::head_of;
 use crate::tools::Site;
 use legwork_core::child::ChildState;
-use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{ChildView, Delegator, SteerError};
+use legwork_core::ports::{ChildView, Delegator, Runner, SteerError};
 use legwork_core::steering::Scope;
 use legwork_core::step::Actor;
 use serde_json::{Value, json};
@@ -28,16 +28,20 @@ const UNCHANGED: &str = "nothing has changed since you last looked. Do not look 
      itself, as a message of its own, after you have ended your turn";
 const STOPPED: &str = "it was asked to end and does so at its next step; what it has done until then still comes back, in the usual way";
 const STEERED: &str = "the message is stored; the subagent reads it at its next step";
+const STOPPED_LATER: &str = "the process that ran it has died: it ends, with what it had done, as soon as somebody goes on with the work";
+const STEERED_LATER: &str = "the message is stored; the process that ran the subagent has died, and it reads the message when somebody goes on with it";
 
 /// The subagents of the caller that have not ended.
 pub(super) async fn list(delegator: &dyn Delegator, site: &Site, lists: &Lists) -> Value {
-    let owned = owned(delegator, site).await;
-    let lines: Vec<Line> = owned.iter().map(|view| (view.child.clone(), status(view.state))).collect();
+    let Owned { views: owned, unread } = owned(delegator, site).await;
+    let lines: Vec<Line> = owned.iter().map(|view| (view.child.clone(), status(view))).collect();
     let is_unchanged = lists.is_unchanged(&site.actor, lines);
     let shown: Vec<Value> = owned.iter().take(SHOWN_MAX).map(item).collect();
     let mut answer = json!({"action": "list", "count": owned.len(), "subagents": shown});
     let omitted = owned.len().saturating_sub(SHOWN_MAX);
-    if owned.is_empty() {
+    if let Some(unread) = unread {
+        answer["note"] = json!(unread);
+    } else if owned.is_empty() {
         answer["note"] = json!(EMPTY);
     } else if is_unchanged {
         answer["note"] = json!(UNCHANGED);
@@ -54,8 +58,8 @@ pub(super) async fn steer(
     (id, message): (String, String),
 ) -> Result<Value, String> {
     let owned = owned(delegator, site).await;
-    let Some(view) = owned.iter().find(|view| view.child.as_str() == id) else {
-        return Err(not_found(&id, &owned));
+    let Some(view) = owned.views.iter().find(|view| view.child.as_str() == id) else {
+        return Err(owned.not_found(&id));
     };
     if !takes_steers(view.state) {
         return Err(format!("{id} is ending and reads no more messages; its result comes in the usual way"));
@@ -70,51 +74,68 @@ pub(super) async fn steer(
         | SteerError::Store(_)
         | SteerError::Closed) => other.to_string(),
     })?;
-    Ok(json!({"action": "steer", "subagent_id": id, "status": "queued", "note": STEERED}))
+    let note = match view.runner {
+        Runner::Here | Runner::Elsewhere => STEERED,
+        Runner::Nobody => STEERED_LATER,
+    };
+    Ok(json!({"action": "steer", "subagent_id": id, "status": "queued", "note": note}))
 }
 
 /// Ends a subagent of the caller, or all of a delegation, and everything below.
 pub(super) async fn stop(delegator: &dyn Delegator, site: &Site, id: String) -> Result<Value, String> {
     let owned = owned(delegator, site).await;
-    let scope = match aim(&owned, &id) {
-        Some(Aim::Child(child)) => Scope::Child(child),
-        Some(Aim::Delegation(delegation)) => Scope::Delegation(delegation),
-        None => return Err(not_found(&id, &owned)),
-    };
+    let Some((scope, runner)) = aim(&owned.views, &id) else { return Err(owned.not_found(&id)) };
     let stopped = delegator.stop(scope, StopReason::Cancelled, Force::Ask).await;
+    if let Some(why) = stopped.untold {
+        return Err(format!("{id} could not be told to end: {why}; asking again is safe"));
+    }
     if stopped.children.is_empty() {
         return Err(ended_meanwhile(&id));
     }
-    Ok(json!({"action": "stop", "subagent_id": id, "status": "interrupt_requested", "note": STOPPED}))
+    let note = match runner {
+        Runner::Here | Runner::Elsewhere => STOPPED,
+        Runner::Nobody => STOPPED_LATER,
+    };
+    Ok(json!({"action": "stop", "subagent_id": id, "status": "interrupt_requested", "note": note}))
 }
 
 fn ended_meanwhile(id: &str) -> String {
     format!("{id} has ended in the same moment; its result comes in the usual way")
 }
 
-enum Aim {
-    Child(ChildId),
-    Delegation(DelegationId),
-}
-
-fn aim(owned: &[ChildView], id: &str) -> Option<Aim> {
-    let child =
-        owned.iter().find(|view| view.child.as_str() == id).map(|view| Aim::Child(view.child.clone()));
+/// What an id means among one's own, and who runs it. All of a delegation has one process.
+fn aim(owned: &[ChildView], id: &str) -> Option<(Scope, Runner)> {
+    let child = owned.iter().find(|view| view.child.as_str() == id);
     let delegation = || owned.iter().find(|view| view.delegation.as_str() == id);
-    child.or_else(|| delegation().map(|view| Aim::Delegation(view.delegation.clone())))
+    child
+        .map(|view| (Scope::Child(view.child.clone()), view.runner))
+        .or_else(|| delegation().map(|view| (Scope::Delegation(view.delegation.clone()), view.runner)))
 }
 
-async fn owned(delegator: &dyn Delegator, site: &Site) -> Vec<ChildView> {
-    let views = delegator.view(None).await;
+/// The subagents of one caller that have not ended.
+struct Owned {
+    views: Vec<ChildView>,
+    /// Said in the place of any certainty about others, when those of other processes cannot be read.
+    unread: Option<String>,
+}
+
+async fn owned(delegator: &dyn Delegator, site: &Site) -> Owned {
+    let seen = delegator.view_session(&site.lineage.session).await;
+    let views = &seen.children;
     let is_owned = |view: &&ChildView| {
         view.session == site.lineage.session
             && view.state.outcome().is_none()
             && match &site.actor {
                 Actor::Session(session) => *session == view.session,
-                Actor::Child(caller) => stands_below(view, caller, &views),
+                Actor::Child(caller) => stands_below(view, caller, views),
             }
     };
-    views.iter().filter(is_owned).cloned().collect()
+    let unread = seen.unread.as_ref().map(|why| {
+        format!(
+            "subagents that another process runs for you cannot be looked for now: {why}; try again later"
+        )
+    });
+    Owned { views: views.iter().filter(is_owned).cloned().collect(), unread }
 }
 
 /// Whether a child stands below `caller`. Those between the two wait for it, so they are among the views.
@@ -133,17 +154,22 @@ fn stands_below(view: &ChildView, caller: &ChildId, views: &[ChildView]) -> bool
     false
 }
 
-/// One answer for what is unknown, has ended or is somebody else's.
-fn not_found(id: &str, owned: &[ChildView]) -> String {
-    let id = head_of(id, GOAL_BYTES_MAX);
-    if owned.is_empty() {
-        return format!(
-            "there is no running subagent {id} of yours: none of yours is running. Do not ask again"
-        );
+impl Owned {
+    /// One answer for what is unknown, has ended or is somebody else's.
+    fn not_found(&self, id: &str) -> String {
+        let id = head_of(id, GOAL_BYTES_MAX);
+        if let Some(unread) = &self.unread {
+            return format!("there is no subagent {id} of yours in this process, and {unread}");
+        }
+        if self.views.is_empty() {
+            return format!(
+                "there is no running subagent {id} of yours: none of yours is running. Do not ask again"
+            );
+        }
+        let named: Vec<&str> = self.views.iter().take(NAMED_MAX).map(|view| view.child.as_str()).collect();
+        let more = if self.views.len() > NAMED_MAX { " and more" } else { "" };
+        format!("there is no running subagent {id} of yours; there are {}{more}", named.join(", "))
     }
-    let named: Vec<&str> = owned.iter().take(NAMED_MAX).map(|view| view.child.as_str()).collect();
-    let more = if owned.len() > NAMED_MAX { " and more" } else { "" };
-    format!("there is no running subagent {id} of yours; there are {}{more}", named.join(", "))
 }
 
 fn item(view: &ChildView) -> Value {
@@ -152,7 +178,7 @@ fn item(view: &ChildView) -> Value {
         "parent_id": view.parent,
         "goal": head_of(&view.goal, GOAL_BYTES_MAX),
         "model": view.model,
-        "status": status(view.state),
+        "status": status(view),
         "running_seconds": tenths(view.elapsed.as_secs_f64()),
         "accepting_steer": takes_steers(view.state),
         "live_transcript": view.transcript,
@@ -163,9 +189,12 @@ fn tenths(seconds: f64) -> f64 {
     (seconds * 10.0).round() / 10.0
 }
 
-/// The word for a state that is not the last.
-fn status(state: ChildState) -> &'static str {
-    match state {
+/// The word for where it stands, which is not its end.
+fn status(view: &ChildView) -> &'static str {
+    if view.runner == Runner::Nobody {
+        return "orphaned";
+    }
+    match view.state {
         ChildState::Queued { .. } => "queued",
         ChildState::Running { .. } => "running",
         ChildState::Parked { .. } | ChildState::Waiting { .. } => "waiting",

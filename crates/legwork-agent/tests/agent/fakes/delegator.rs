@@ -5,11 +5,11 @@ use legwork_agent::tools::ToolOutput;
 use legwork_core::batch::{Fallback, Lineage, NewBatch, Reach, Ticket, Unit};
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, Pending, Refusal, SteerError,
-    Stopped, Watch,
+    ChildView, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, Pending, Refusal, SessionView,
+    SteerError, Stopped, Watch,
 };
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::report::Report;
@@ -33,6 +33,8 @@ pub struct FakeDelegator {
     pub too_late: bool,
     /// What was said to children too late.
     pub missed: Vec<(ChildId, String)>,
+    /// Why nothing of other processes is shown.
+    pub unread: Option<String>,
     /// Joins never come back.
     pub hangs: bool,
     /// Calls come back by their groups.
@@ -69,6 +71,7 @@ impl FakeDelegator {
             objection: None,
             too_late: false,
             missed: vec![],
+            unread: None,
             hangs: false,
             independent: false,
             later_inline: false,
@@ -172,6 +175,15 @@ impl Delegator for FakeDelegator {
         })
     }
 
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let Some(id) = self.store.by_call_key(&key).await.expect("readable") else { return Ok(None) };
+            let record = self.store.delegation(&id).await.expect("readable");
+            Ok(record.map(|record| record.accepted))
+        })
+    }
+
     fn objection(&self, _: &Lineage) -> Pending<'_, Option<Refusal>> {
         Box::pin(async { self.objection.clone() })
     }
@@ -223,7 +235,7 @@ impl Delegator for FakeDelegator {
             .map(|view| view.child.clone())
             .collect();
         self.stops.lock().expect("no holder panics").push(scope);
-        Box::pin(async { Stopped { children } })
+        Box::pin(async { Stopped { children, untold: None } })
     }
 
     fn steer(
@@ -246,6 +258,13 @@ impl Delegator for FakeDelegator {
     fn view(&self, _: Option<&DelegationId>) -> Pending<'_, Vec<ChildView>> {
         let views = self.views.lock().expect("no holder panics").clone();
         Box::pin(async { views })
+    }
+
+    /// Everything that is shown, whosever it is: the tool keeps to its caller's.
+    fn view_session(&self, _: &SessionId) -> Pending<'_, SessionView> {
+        let children = self.views.lock().expect("no holder panics").clone();
+        let unread = self.unread.clone();
+        Box::pin(async { SessionView { children, unread } })
     }
 
     fn watch(&self) -> Box<dyn Watch> {

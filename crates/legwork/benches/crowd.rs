@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use harness::{Home, Running, until};
 use legwork_testkit::server::{
-    Call, Conversation, Ending, Script, ScriptedServer, Scripts, calls, gate, say,
+    Call, Conversation, Ending, Script, ScriptedServer, Scripts, call, calls, gate, say,
 };
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -42,7 +42,8 @@ fn main() {
 fn beside_a_crowd() {
     println!("beside {CROWD} subagents that wait for their model, ms");
     let script = Script::from_fn(|talk: &Conversation| match talk.first_user_text().contains("the walker") {
-        true => gate(format!("step {}", talk.step())).call("terminal", json!({"command": "true"})),
+        true if talk.step() == 0 => gate("walk").call("terminal", json!({"command": "true"})),
+        true => call("terminal", json!({"command": "sleep 0.05"})),
         false => gate("crowd").say("done"),
     });
     let server =
@@ -52,8 +53,8 @@ fn beside_a_crowd() {
     let tasks = goals.iter().map(|goal| json!({ "goal": goal }));
     let tasks: Vec<Value> = std::iter::once(json!({"goal": "be the walker"})).chain(tasks).collect();
     home.write("tasks.json", json!({ "tasks": tasks }).to_string());
-    let running =
-        home.legwork(&["delegate", "tasks.json"]).set("max_concurrent_children", CROWD as u64).start();
+    let running = home.legwork(&["delegate", "tasks.json"]).set("max_concurrent_children", CROWD as u64);
+    let running = running.set("max_iterations", 10_000).start();
     server.gate("crowd").wait_waiting(CROWD - 1);
     let id = running.delegation();
     let children = children(&home, &id);
@@ -83,27 +84,22 @@ fn stop(home: &Home, server: &ScriptedServer, child: &str) -> f64 {
     took
 }
 
-/// Steers a child that goes on by one step each time, and asks its receipts how long each was on its way.
+/// Steers a child that takes a step every 50 ms and more, and asks its receipts how long each text was on its way.
 fn steers(home: &Home, server: &ScriptedServer, child: &str) -> Vec<f64> {
-    for step in 0..LOOKS {
-        server.gate(&format!("step {step}")).wait_reached();
-        let begun = Instant::now();
+    server.gate("walk").open();
+    let receipts = || {
+        let shown = home.legwork(&["show", child, "--json"]).run().json();
+        shown["steers"].as_array().expect("receipts").clone()
+    };
+    for text in 1..=LOOKS {
         home.legwork(&["steer", child, "a little to the left"]).run();
-        // What is said takes its way while the child waits for its model; half a second is what it may need.
-        let rest = Duration::from_millis(500).saturating_sub(begun.elapsed());
-        let nothing: Option<()> = harness::within(rest, || None);
-        assert!(nothing.is_none());
-        server.gate(&format!("step {step}")).open();
+        until("the text to be read", || {
+            let seen = receipts().iter().filter(|steer| steer["fate"] == "seen").count();
+            (seen == text).then_some(())
+        });
     }
-    server.gate(&format!("step {LOOKS}")).wait_reached();
-    let shown = home.legwork(&["show", child, "--json"]).run().json();
-    let steers = shown["steers"].as_array().expect("receipts").clone();
-    let late = steers.iter().filter(|steer| steer["fate"] != "seen").count();
-    println!("  of {} texts {late} missed the step that came half a second later", steers.len());
-    let on_their_way = steers
-        .iter()
-        .filter_map(|steer| Some((steer["decided_at"].as_i64()? - steer["at"].as_i64()?) as f64));
-    on_their_way.collect()
+    let on_its_way = |steer: &Value| Some((steer["decided_at"].as_i64()? - steer["at"].as_i64()?) as f64);
+    receipts().iter().filter_map(on_its_way).collect()
 }
 
 /// Two processes on one state folder, each with a reply that makes five hundred delegations.
@@ -124,6 +120,7 @@ fn two_at_once() {
     let server =
         ScriptedServer::start(Scripts::default().otherwise(script).patience(Duration::from_secs(600)));
     let home = Home::with(&server);
+    // The database is made before the two start. This prompt delegates nothing.
     home.legwork(&["run", &format!("{TASK}to begin with")]).run();
     let start = |name: &str| -> Running {
         let order = home.legwork(&["run", name]).set("max_concurrent_children", EACH as u64);
@@ -148,9 +145,14 @@ fn two_at_once() {
         ends[1],
         ends[1] / ends[0]
     );
-    let recorded = home.list();
-    println!("{} delegations are recorded", recorded.len());
+    println!("{} delegations are recorded", recorded(&home));
     println!("longest rest between two commits of one process: {:.0} ms", longest_rest(&home));
+}
+
+/// The delegations of the two.
+fn recorded(home: &Home) -> i64 {
+    let database = Connection::open(home.database()).expect("the database opens");
+    database.query_row("SELECT count(*) FROM delegations", [], |row| row.get(0)).expect("a number")
 }
 
 /// The longest time in which one of the processes recorded nothing, while it had something to record.

@@ -120,23 +120,7 @@ fn toolbox(door: &Arc<DelegateTool>) -> Arc<Toolbox> {
 impl House {
     async fn new() -> Self {
         let (store, model) = (Arc::new(MemoryStore::new()), Arc::new(Obedient::default()));
-        let worker_door = door();
-        let worker = worker(&store, &model, &worker_door);
-        let bits = AtomicU64::new(1);
-        let wiring = Wiring {
-            store: Arc::clone(&store) as Arc<dyn Store>,
-            worker: Arc::new(worker),
-            transcripts: Arc::new(Unwritten),
-            processes: FakeProcesses::new(),
-            clock: Clock::start(),
-            bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
-            owner: OwnerRecord::new(
-                Bench::fence().owner,
-                Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 },
-            ),
-        };
-        let engine = Engine::start(options(), wiring).await.expect("it starts");
-        worker_door.connect(Arc::new(engine.handle()));
+        let engine = engine_over(&store, &(Arc::clone(&model) as Arc<dyn Model>)).await;
         let (line, stop) = SessionLine::new(Box::new(|_| ()));
         House { store, model, engine, stop, line: Some(line) }
     }
@@ -183,12 +167,33 @@ impl House {
     }
 }
 
-fn worker(store: &Arc<MemoryStore>, model: &Arc<Obedient>, door: &Arc<DelegateTool>) -> LocalWorker {
+/// An engine with one slot, whose agents ask this model.
+pub async fn engine_over(store: &Arc<MemoryStore>, model: &Arc<dyn Model>) -> Engine {
+    let worker_door = door();
+    let bits = AtomicU64::new(1);
+    let wiring = Wiring {
+        store: Arc::clone(store) as Arc<dyn Store>,
+        worker: Arc::new(worker(store, model, &worker_door)),
+        transcripts: Arc::new(Unwritten),
+        processes: FakeProcesses::new(),
+        clock: Clock::start(),
+        bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
+        owner: OwnerRecord::new(
+            Bench::fence().owner,
+            Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 },
+        ),
+    };
+    let engine = Engine::start(options(), wiring).await.expect("it starts");
+    worker_door.connect(Arc::new(engine.handle()));
+    engine
+}
+
+fn worker(store: &Arc<MemoryStore>, model: &Arc<dyn Model>, door: &Arc<DelegateTool>) -> LocalWorker {
     let model = Arc::clone(model);
     LocalWorker::new(WorkerParts {
         store: Arc::clone(store) as Arc<dyn Steps>,
         facts: Arc::clone(store) as Arc<dyn Facts>,
-        models: Arc::new(move |_: &Route| Ok(Arc::clone(&model) as Arc<dyn Model>)),
+        models: Arc::new(move |_: &Route| Ok(Arc::clone(&model))),
         toolbox: toolbox(door),
         commands: no_commands(store),
         limits: TurnLimits::default(),
@@ -205,7 +210,7 @@ pub fn no_commands(store: &Arc<MemoryStore>) -> Commands {
     Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>)
 }
 
-fn setting() -> Setting {
+pub fn setting() -> Setting {
     Setting {
         folder: "/".to_owned(),
         route: route(),

@@ -11,6 +11,7 @@ mod delegate_results;
 mod engine;
 mod fakes;
 mod session;
+mod steers_at_the_end;
 mod turn_compaction;
 mod turn_contract;
 mod turn_counts;

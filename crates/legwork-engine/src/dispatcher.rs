@@ -9,6 +9,7 @@ mod announce;
 mod commit;
 mod housekeeping;
 mod perform;
+mod renewal;
 mod requests;
 mod view;
 
@@ -22,8 +23,8 @@ use crate::steering::Said;
 use crate::wiring::Wiring;
 use announce::End;
 use commit::{Commits, Done};
-use housekeeping::Chores;
 pub(crate) use housekeeping::is_for_one_process;
+use housekeeping::{Chores, Known};
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
@@ -31,6 +32,7 @@ use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Refusal, S
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
+use renewal::{Gone, Renewal};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +112,7 @@ pub(crate) struct Dispatcher {
     tasks: HashMap<Id, ChildId>,
     commits: Commits,
     chores: Chores,
+    renewal: Renewal,
     routes: Routes,
     /// What was said to children that have not settled.
     said: HashMap<ChildId, Said>,
@@ -143,11 +146,13 @@ impl Dispatcher {
     pub(crate) fn new(start: Start, handle: &Handle) -> Self {
         let Start { options, inbox, live, asked_before, paused } = start;
         let wiring = handle.wiring().clone();
-        let chores = Chores::new(&wiring, options.lease, (asked_before, paused));
+        let chores = Chores::new(&wiring, Known { asked_before, paused });
+        let renewal = Renewal::new(&wiring, options.lease);
         let mut dispatcher = Dispatcher {
             book: Book::new(options, wiring.owner.id.clone()),
             commits: Commits::new(wiring.store.clone()),
             chores,
+            renewal,
             routes: Routes::new(wiring.clone()),
             said: HashMap::new(),
             wiring,
@@ -178,6 +183,7 @@ impl Dispatcher {
             let (deadline, round) = (self.next_deadline(), self.chores.due());
             tokio::select! {
                 biased;
+                Gone = self.renewal.lost() => self.be_gone(),
                 done = self.commits.finished() => self.committed(done),
                 // Deadline: the end of some child's patience or grace.
                 () = tokio::time::sleep_until(deadline) => self.tick(),

@@ -6,6 +6,7 @@
 use crate::book::Book;
 use crate::gap::Gaps;
 use crate::wiring::{Clock, Wiring};
+use futures::future::join_all;
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, RequestId};
 use legwork_core::ports::{Pending, Store, StoreError};
 use legwork_core::pulse::Pulse;
@@ -28,22 +29,19 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 /// Pulses of one delegation, and the generation to store them under.
 type Moved = (DelegationId, Epoch, Vec<(ChildId, Pulse)>);
 
-/// The store takes nothing of this process any more: its lease had run out, and it was declared gone.
-pub(super) struct Gone;
-
 /// One round under way.
 type Round = Pending<'static, Looked>;
 
 /// What a round did.
 struct Looked {
-    /// Whether the lease was renewed, if it was due.
-    renewed: Option<Result<(), StoreError>>,
     /// Delegations that are no longer ours: somebody took them over.
     lost: Vec<DelegationId>,
     /// Requests that are marked as carried out now.
     marked: Vec<RequestId>,
     /// The first write that failed; none when nothing was to be written.
     written: Option<Result<(), StoreError>>,
+    /// Whether all that is open was to be read.
+    reread: bool,
     /// The newest request that was read, what was asked, and whether new children may start.
     news: Result<(Option<u64>, Vec<Request>, bool), StoreError>,
 }
@@ -57,8 +55,6 @@ pub(super) struct Found {
     pub(super) lost: Vec<DelegationId>,
     /// The switch, when it is not where it was: whether new children may start no longer.
     pub(super) paused: Option<bool>,
-    /// Nothing of this process is taken any more.
-    pub(super) gone: Option<Gone>,
 }
 
 pub(super) struct Chores {
@@ -66,9 +62,6 @@ pub(super) struct Chores {
     clock: Clock,
     owner: OwnerId,
     due: Instant,
-    /// For how long the lease is renewed, and when that is due next: every third of it.
-    lease: Duration,
-    lease_due: Instant,
     /// When pulses are stored next.
     pulses_due: Instant,
     /// The newest request that was read.
@@ -94,17 +87,22 @@ pub(super) struct Chores {
     writes_due: Instant,
 }
 
+/// What a process knows of the others when it begins.
+pub(super) struct Known {
+    /// The newest request that was stored by then.
+    pub(super) asked_before: u64,
+    /// Whether no new children may start.
+    pub(super) paused: bool,
+}
+
 impl Chores {
-    /// Chores of a process that has read all news up to the request `asked_before`.
-    pub(super) fn new(wiring: &Wiring, lease: Duration, (asked_before, paused): (u64, bool)) -> Self {
+    pub(super) fn new(wiring: &Wiring, Known { asked_before, paused }: Known) -> Self {
         let gaps = Gaps::new(ROUND, LONGEST_GAP);
         Chores {
             store: wiring.store.clone(),
             clock: wiring.clock,
             owner: wiring.owner.id.clone(),
             due: Instant::now(),
-            lease,
-            lease_due: Instant::now() + lease / 3,
             pulses_due: Instant::now() + PULSES,
             cursor: asked_before,
             rereads: false,
@@ -170,25 +168,20 @@ impl Chores {
         let writes = Instant::now() >= self.writes_due;
         let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         let wanted = if writes { std::mem::take(&mut self.wanted) } else { Vec::new() };
-        let renewal = (Instant::now() >= self.lease_due).then_some(self.lease);
-        if renewal.is_some() {
-            self.lease_due = Instant::now() + self.lease / 3;
-        }
         self.due = Instant::now() + ROUND;
         self.again = false;
         self.turned = false;
-        let after = if std::mem::take(&mut self.rereads) { 0 } else { self.cursor };
+        let reread = std::mem::take(&mut self.rereads);
+        let after = if reread { 0 } else { self.cursor };
         let (store, owner, at, known) =
             (self.store.clone(), self.owner.clone(), self.clock.now().wall, self.cursor);
         self.under_way = Some(Box::pin(async move {
-            let mut written = None;
-            let renewed = match renewal {
-                Some(lease) => Some(store.renew(&owner, lease, at).await),
-                None => None,
-            };
-            let lost = store_pulses(store.as_ref(), &owner, at, moved, &mut written).await;
-            let marked = mark(store.as_ref(), &owner, at, carried_out, &mut written).await;
-            ask(store.as_ref(), wanted, &mut written).await;
+            let writer = Writer { store: store.as_ref(), owner: &owner, at };
+            // All at once, so that a store that makes its writers wait does so once for all of them.
+            let (pulses, marks, asks) =
+                tokio::join!(writer.store_pulses(moved), writer.mark(carried_out), writer.ask(wanted));
+            let (lost, marked, mut written) = (pulses.done, marks.done, pulses.written);
+            [marks.written, asks.written].into_iter().flatten().for_each(|answer| note(&mut written, answer));
             // A store that takes no writes may still tell of new stops.
             let news = store.news(after).await.map(|news| {
                 let newest = news.requests.iter().map(|(number, _)| *number).max();
@@ -197,7 +190,7 @@ impl Chores {
                 requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));
                 (newest, requests.into_iter().map(|(_, request)| request).collect(), news.paused)
             });
-            Looked { renewed, lost, marked, written, news }
+            Looked { lost, marked, written, reread, news }
         }));
     }
 
@@ -210,24 +203,12 @@ impl Chores {
         self.under_way = None;
         self.carried_out.retain(|request| !looked.marked.contains(request));
         self.note_writes(looked.written);
+        self.rereads |= looked.reread && looked.news.is_err();
         let (requests, paused) = self.note_news(looked.news);
         if self.again {
             self.due = Instant::now();
         }
-        Found { requests, lost: looked.lost, paused, gone: self.note_renewal(looked.renewed) }
-    }
-
-    /// A renewal that failed is tried again with the next round: others wait three whole periods.
-    fn note_renewal(&mut self, renewed: Option<Result<(), StoreError>>) -> Option<Gone> {
-        match renewed {
-            None | Some(Ok(())) => None,
-            Some(Err(StoreError::Fenced(_))) => Some(Gone),
-            Some(Err(error)) => {
-                tracing::debug!(%error, "the lease could not be renewed; it is tried again");
-                self.lease_due = Instant::now();
-                None
-            }
-        }
+        Found { requests, lost: looked.lost, paused }
     }
 
     fn note_writes(&mut self, written: Option<Result<(), StoreError>>) {
@@ -289,50 +270,64 @@ impl Chores {
     }
 }
 
-/// Stores pulses, and says which delegations are not ours any more.
-async fn store_pulses(
-    store: &dyn Store,
-    owner: &OwnerId,
+/// Writes what a round has to write.
+struct Writer<'a> {
+    store: &'a dyn Store,
+    owner: &'a OwnerId,
     at: Timestamp,
-    pulses: Vec<Moved>,
-    written: &mut Option<Result<(), StoreError>>,
-) -> Vec<DelegationId> {
-    let mut lost = Vec::new();
-    for (delegation, epoch, pulses) in pulses {
-        match store.note_pulses(Fence { owner: owner.clone(), epoch }, at, pulses).await {
-            Err(StoreError::Fenced(_)) => lost.push(delegation),
-            answer => note(written, answer),
-        }
-    }
-    lost
 }
 
-/// Marks requests as carried out, and says which of them are marked now.
-async fn mark(
-    store: &dyn Store,
-    owner: &OwnerId,
-    at: Timestamp,
-    requests: Vec<RequestId>,
-    written: &mut Option<Result<(), StoreError>>,
-) -> Vec<RequestId> {
-    let mut marked = Vec::new();
-    for request in requests {
-        match store.settle_request(&request, owner, at).await {
-            // One that was pruned meanwhile has no row left to mark.
-            Ok(()) | Err(StoreError::Conflict(_)) => {
-                marked.push(request);
-                note(written, Ok(()));
+/// How some of a round's writes went.
+struct Wrote<T> {
+    /// What they were about.
+    done: Vec<T>,
+    /// The first failure, or that it went well; none when nothing was to be written.
+    written: Option<Result<(), StoreError>>,
+}
+
+impl Writer<'_> {
+    /// Stores pulses, and says which delegations are not ours any more.
+    async fn store_pulses(&self, pulses: Vec<Moved>) -> Wrote<DelegationId> {
+        let stored = pulses.into_iter().map(async |(delegation, epoch, pulses)| {
+            let fence = Fence { owner: self.owner.clone(), epoch };
+            (delegation, self.store.note_pulses(fence, self.at, pulses).await)
+        });
+        let mut wrote = Wrote { done: Vec::new(), written: None };
+        for (delegation, answer) in join_all(stored).await {
+            match answer {
+                Err(StoreError::Fenced(_)) => wrote.done.push(delegation),
+                answer => note(&mut wrote.written, answer),
             }
-            Err(error) => note(written, Err(error)),
         }
+        wrote
     }
-    marked
-}
 
-/// Stores requests. One that the store does not take is dropped: it would be out of date when the store is back.
-async fn ask(store: &dyn Store, wanted: Vec<Request>, written: &mut Option<Result<(), StoreError>>) {
-    for request in wanted {
-        note(written, store.ask(request).await.map(|_| ()));
+    /// Marks requests as carried out, and says which of them are marked now.
+    async fn mark(&self, requests: Vec<RequestId>) -> Wrote<RequestId> {
+        let marks = requests.into_iter().map(async |request| {
+            let answer = self.store.settle_request(&request, self.owner, self.at).await;
+            (request, answer)
+        });
+        let mut wrote = Wrote { done: Vec::new(), written: None };
+        for (request, answer) in join_all(marks).await {
+            match answer {
+                // One that was pruned meanwhile has no row left to mark.
+                Ok(()) | Err(StoreError::Conflict(_)) => {
+                    wrote.done.push(request);
+                    note(&mut wrote.written, Ok(()));
+                }
+                Err(error) => note(&mut wrote.written, Err(error)),
+            }
+        }
+        wrote
+    }
+
+    /// Stores requests. One that the store does not take is dropped: it would be out of date when the store is back.
+    async fn ask(&self, wanted: Vec<Request>) -> Wrote<()> {
+        let asked = join_all(wanted.into_iter().map(|request| self.store.ask(request))).await;
+        let mut wrote = Wrote { done: Vec::new(), written: None };
+        asked.into_iter().for_each(|answer| note(&mut wrote.written, answer.map(drop)));
+        wrote
     }
 }
 

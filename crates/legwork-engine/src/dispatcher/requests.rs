@@ -10,9 +10,6 @@ use legwork_core::steering::{Request, Scope, Wish};
 
 impl Dispatcher {
     pub(super) fn carry_out(&mut self, found: Found) {
-        if found.gone.is_some() {
-            return self.be_gone();
-        }
         for delegation in found.lost {
             let why = Refused::Append(AppendError::Stale(delegation.clone()));
             self.give_up(&delegation, &why, &mut Vec::new());
@@ -29,7 +26,7 @@ impl Dispatcher {
 
     /// Another process took this one for dead, and the store takes nothing of it any more: its runs are dropped, and it
     /// begins nothing new (invariant 30).
-    fn be_gone(&mut self) {
+    pub(super) fn be_gone(&mut self) {
         let mine: Vec<DelegationId> =
             self.book.delegations().map(|delegated| delegated.accepted.delegation.clone()).collect();
         tracing::warn!(

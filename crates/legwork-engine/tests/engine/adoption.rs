@@ -11,6 +11,8 @@ use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Orphans, Recovered};
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::shaky::{Luck, ShakyStore};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A process accepts the call, is left when `here` are at work, and is dead then.
@@ -136,6 +138,24 @@ async fn k38_what_was_said_and_asked_while_nobody_was_there_is_heard_once() {
     scene.pass(Duration::from_secs(2)).await;
     assert_eq!(line.steered(), [], "and it is said once");
     assert_eq!(scene.outcome(&ticket, &ticket.children[1]).await, Outcome::Stopped(StopReason::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_a_stop_that_waited_for_an_heir_is_heard_although_the_first_look_for_it_fails() {
+    let memory = MemoryStore::new();
+    let ticket = left(&memory, batch(&["until told"]), &["until told"]).await;
+    let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+    let scene = Scene::over_store(shaky.clone(), 2, options(2)).await;
+    // This process has read it already when the work comes to it, and let it pass.
+    stored_stop(&memory, 2, Scope::Child(ticket.children[0].clone())).await;
+    scene.pass(Duration::from_secs(1)).await;
+    let mut looks = 0;
+    shaky.let_decide(move |name| {
+        looks += usize::from(name == "news");
+        if name == "news" && looks <= 2 { Luck::Fails } else { Luck::Good }
+    });
+    recover(&scene, &Orphans::All).await;
+    assert_eq!(scene.outcome(&ticket, &ticket.children[0]).await, Outcome::Stopped(StopReason::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]

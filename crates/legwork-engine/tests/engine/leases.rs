@@ -7,10 +7,12 @@ use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::ids::Epoch;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Delegator, DispatchError, Facts};
+use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
+use legwork_engine::Options;
 use legwork_engine::recovery::{Conclusion, Orphans, Recovered, Rescuer, settle};
 use legwork_testkit::memory::MemoryStore;
-use legwork_testkit::shaky::ShakyStore;
+use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -118,6 +120,40 @@ async fn k34_a_process_that_renews_its_lease_keeps_its_work_whatever_its_stored_
     assert_eq!(heir.stored(&ticket.delegation).await.owner, owner(1));
     alive.troupe.say("told");
     alive.joined(&ticket).await;
+}
+
+/// How often a process with a lease of a second and eight calls under way renews it in a minute of such luck.
+async fn renewals_in_a_minute(luck: fn(&'static str) -> Luck) -> usize {
+    let second = Duration::from_secs(1);
+    let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+    let scene = Scene::over_store(shaky.clone(), 1, Options { lease: second, ..options(9) }).await;
+    let goals: Vec<String> = (0..8).map(|n| format!("until told {n}")).collect();
+    for goal in &goals {
+        scene.dispatch(&[goal]).await;
+        scene.troupe.until_here(goal).await;
+    }
+    shaky.let_decide(luck);
+    shaky.take_calls();
+    for _ in 0..60 {
+        goals.iter().for_each(|goal| scene.troupe.line(goal).tell(LineEvent::ToolMoved));
+        scene.pass(second).await;
+    }
+    shaky.take_calls().into_iter().filter(|call| *call == "renew").count()
+}
+
+/// Proves RECOV-1.
+#[tokio::test(start_paused = true)]
+async fn k35_a_lease_is_renewed_in_time_while_the_store_cannot_be_read() {
+    let renewals = renewals_in_a_minute(|name| if name == "news" { Luck::Fails } else { Luck::Good }).await;
+    assert!((140..190).contains(&renewals), "{renewals}");
+}
+
+/// Proves RECOV-1.
+#[tokio::test(start_paused = true)]
+async fn k35_a_lease_is_renewed_in_time_while_other_writes_wait_for_a_lock() {
+    const LOCKED: Luck = Luck::Slow(Duration::from_secs(5));
+    let renewals = renewals_in_a_minute(|name| if name == "note_pulses" { LOCKED } else { Luck::Good }).await;
+    assert!((140..190).contains(&renewals), "{renewals}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ mod queue;
 mod stopping;
 mod supervision;
 mod vocabulary;
+mod withholding;
 
 pub use capacity::{Capacity, Load, Placement, policy};
 pub use entry::{Delegated, Tracked};
@@ -45,6 +46,10 @@ pub struct Book {
     /// Children that want their slot again; they go before new ones.
     returning: VecDeque<ChildId>,
     slots_used: usize,
+    /// Children that are queued and do not begin in this process, because it lacks what they need.
+    withheld: HashSet<ChildId>,
+    /// The uppermost delegations of trees that are about to be left to another process.
+    parting: HashSet<DelegationId>,
     /// Children that were withdrawn while their runner held a slot; each keeps it until its runner is gone.
     leaving: HashSet<ChildId>,
     gate: Gate,
@@ -72,6 +77,8 @@ impl Book {
             queue: FairQueue::default(),
             returning: VecDeque::new(),
             slots_used: 0,
+            withheld: HashSet::new(),
+            parting: HashSet::new(),
             leaving: HashSet::new(),
             gate: Gate::Open,
         }
@@ -94,6 +101,9 @@ impl Book {
             Event::Adopted(adopted) => self.adopt(adopted, now),
         };
         self.fill_slots(now, &mut effects);
+        if !self.withheld.is_empty() && self.gate != Gate::Released {
+            self.leave_trees(&mut effects);
+        }
         effects
     }
 
@@ -298,6 +308,7 @@ impl Book {
         }
         for child in &delegated.children {
             self.offspring.remove(&child.id);
+            self.withheld.remove(&child.id);
             self.whereabouts.remove(&child.id);
             if child.state.holds_slot() {
                 self.leaving.insert(child.id.clone());
@@ -347,6 +358,7 @@ impl Book {
         self.slots_used -= usize::from(before.holds_slot());
         let mut effects = vec![Effect::Record(delegated.append(facts, &self.owner, now))];
         if let Some(outcome) = after.outcome() {
+            self.withheld.remove(child);
             effects.push(Effect::Settled(child.clone(), outcome));
             if delegated.is_settled() {
                 effects.push(Effect::AllSettled(delegation));

@@ -8,6 +8,7 @@ mod adopt;
 mod announce;
 mod commit;
 mod housekeeping;
+mod leaving;
 mod perform;
 mod renewal;
 mod requests;
@@ -343,6 +344,10 @@ impl Dispatcher {
         for effect in effects {
             match effect {
                 Effect::Record(append) => self.commits.record(append),
+                // Without a fact to wait for there is no commit that could bring it.
+                Effect::LetGo(delegations) if self.commits.is_idle() => {
+                    self.perform(Effect::LetGo(delegations));
+                }
                 effect if effect.waits_for_record() => self.commits.then(effect),
                 effect => self.perform(effect),
             }

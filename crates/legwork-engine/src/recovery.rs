@@ -43,7 +43,7 @@ pub struct Recovered {
     pub stopping: usize,
     /// Children that had not begun and do not any more.
     pub unstarted: usize,
-    /// Delegations that this process cannot go on with, and why; they are left to another one.
+    /// Delegations of which this process cannot go on with all, and why; what it cannot go on with is left to another one.
     pub lacking: Vec<(DelegationId, String)>,
     /// Delegations of which the store would not take the settling; they stay open, and the others go on.
     pub refused: Vec<(DelegationId, AppendError)>,

@@ -10,6 +10,7 @@ mod embedded;
 mod failure;
 mod input;
 mod invocation;
+mod lacking;
 mod logging;
 mod lookup;
 mod model_source;

@@ -50,10 +50,10 @@ pub async fn conclude(
 pub fn cannot_go_on(recovered: &Recovered) -> Option<CliError> {
     let (delegation, lacks) = recovered.lacking.first()?;
     let message =
-        format!("the process that ran {delegation} has died, and this one cannot go on with it: {lacks}");
+        format!("the process that ran {delegation} has gone, and this one cannot go on with it: {lacks}");
     Some(
         CliError::new(Kind::NoModel, message)
-            .with_hint("nothing of it is lost; configure what it needs and run the command again"),
+            .with_hint("nothing of it is lost; configure what it needs and run the command again. `legwork results ID` prints what has ended"),
     )
 }
 

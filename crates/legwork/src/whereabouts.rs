@@ -55,8 +55,13 @@ impl<'a> Whereabouts<'a> {
         let unit = &self.record.accepted.units[self.place];
         let open = unit.task_indexes.iter().filter(|task| self.record.children[**task].outcome().is_none());
         let (open, of, pid) = (open.count(), unit.task_indexes.len(), self.record.owner.process.pid);
+        let id = &self.record.accepted.delegation;
+        if self.record.owner.gone {
+            return format!(
+                "not there yet: process {pid} does not go on with {open} of its {of} subagents; `legwork results {id} --wait` does"
+            );
+        }
         if is_dead(&self.record.owner) {
-            let id = &self.record.accepted.delegation;
             return format!(
                 "not there yet: process {pid}, which ran {open} of its {of} subagents, has died; `legwork results {id} --wait` \
                  goes on with it"

@@ -42,7 +42,7 @@ impl Book {
 
     /// Every unsettled child has lost its owner.
     fn lose(&mut self, adopted: Adopted, now: Now) -> Vec<Effect> {
-        let Adopted { record, mut losses } = adopted;
+        let Adopted { record, mut losses, withheld } = adopted;
         let mut effects = Vec::new();
         for (index, child) in record.children.iter().enumerate() {
             if child.outcome().is_some() {
@@ -53,7 +53,12 @@ impl Book {
             effects.extend(
                 self.record(&child.id, ChildEvent::OwnerLost(after), report, now).unwrap_or_default(),
             );
-            if matches!(self.standing(&child.id), Some(ChildState::Queued { .. })) {
+            if !matches!(self.standing(&child.id), Some(ChildState::Queued { .. })) {
+                continue;
+            }
+            if withheld.contains(&index) {
+                self.withheld.insert(child.id.clone());
+            } else {
                 self.queue.push(&record.accepted.lineage.session, child.id.clone());
             }
         }

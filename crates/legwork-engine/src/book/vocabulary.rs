@@ -11,7 +11,7 @@ use legwork_core::pulse::Pulse;
 use legwork_core::record::DelegationRecord;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which waiting caller an answer is for. The dispatcher draws the number; the book only carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,8 @@ pub struct Adopted {
     pub record: DelegationRecord,
     /// What becomes of its unsettled children by task index. One that is not named gets another attempt.
     pub losses: BTreeMap<usize, Loss>,
+    /// Those of them, by task index, that do not begin in this process, because it lacks what they need.
+    pub withheld: BTreeSet<usize>,
 }
 
 /// What becomes of a child whose process died.
@@ -106,6 +108,9 @@ pub enum Effect {
     Settled(ChildId, Outcome),
     /// Once durable: every child of the delegation has settled.
     AllSettled(DelegationId),
+    /// Once durable: nothing of these delegations, which make a whole tree, can go on in this process; they are left to
+    /// another one.
+    LetGo(Vec<DelegationId>),
     /// At once: ask the child to end.
     Ask(ChildId, StopNotice),
     /// At once: tell the child that it will be ended unless it moves.
@@ -124,7 +129,8 @@ impl Effect {
             | Effect::Start(_)
             | Effect::GrantSlot(_)
             | Effect::Settled(..)
-            | Effect::AllSettled(_) => true,
+            | Effect::AllSettled(_)
+            | Effect::LetGo(_) => true,
             Effect::Record(_)
             | Effect::Refuse(..)
             | Effect::Ask(..)

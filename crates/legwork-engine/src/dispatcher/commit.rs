@@ -95,10 +95,19 @@ impl Commits {
         self.next.effects.push(effect);
     }
 
+    /// Whether facts of one of these delegations wait for the store.
+    pub(super) fn holds_any_of(&self, delegations: &[DelegationId]) -> bool {
+        self.next.appends.iter().any(|append| delegations.contains(&append.delegation))
+    }
+
+    /// Whether no commit is under way or waits to begin.
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_none() && self.next.appends.is_empty()
+    }
+
     /// Whether nothing is left to record, or nothing more is to be tried.
     pub(super) fn is_done(&self) -> bool {
-        let idle = self.under_way.is_none() && self.next.appends.is_empty();
-        idle || self.patience == Patience::Over
+        self.is_idle() || self.patience == Patience::Over
     }
 
     /// From now on facts are offered once more, at once, and then given up: the process is ending.

@@ -3,6 +3,7 @@
 //! while it has no work, so that a stop of everything is read when it is asked for, and not by the first work that comes
 //! after it.
 
+use super::leaving::{self, Leaving};
 use crate::book::Book;
 use crate::gap::Gaps;
 use crate::wiring::{Clock, Wiring};
@@ -10,6 +11,7 @@ use futures::future::join_all;
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, RequestId};
 use legwork_core::ports::{Pending, Store, StoreError};
 use legwork_core::pulse::Pulse;
+use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::steering::{Request, Scope};
 use legwork_core::step::Fence;
 use legwork_core::time::Timestamp;
@@ -36,6 +38,8 @@ type Round = Pending<'static, Looked>;
 struct Looked {
     /// Delegations that are no longer ours: somebody took them over.
     lost: Vec<DelegationId>,
+    /// Delegations that are left to another process now.
+    left: Vec<DelegationId>,
     /// Requests that are marked as carried out now.
     marked: Vec<RequestId>,
     /// The first write that failed; none when nothing was to be written.
@@ -53,6 +57,8 @@ pub(super) struct Found {
     pub(super) requests: Vec<Request>,
     /// Delegations that are no longer ours: somebody took them over.
     pub(super) lost: Vec<DelegationId>,
+    /// Delegations that are left to another process now.
+    pub(super) left: Vec<DelegationId>,
     /// The switch, when it is not where it was: whether new children may start no longer.
     pub(super) paused: Option<bool>,
 }
@@ -61,6 +67,8 @@ pub(super) struct Chores {
     store: Arc<dyn Store>,
     clock: Clock,
     owner: OwnerId,
+    process: Process,
+    bits: Arc<dyn Fn() -> u64 + Send + Sync>,
     due: Instant,
     /// When pulses are stored next.
     pulses_due: Instant,
@@ -72,6 +80,8 @@ pub(super) struct Chores {
     carried_out: Vec<RequestId>,
     /// Requests of this process itself that are not stored yet.
     wanted: Vec<Request>,
+    /// Trees that are to be left to another process, and are not yet.
+    leaving: Vec<Leaving>,
     /// The beat of each child's pulse as it was stored last.
     stored: HashMap<ChildId, u64>,
     under_way: Option<Round>,
@@ -108,6 +118,9 @@ impl Chores {
             rereads: false,
             carried_out: Vec::new(),
             wanted: Vec::new(),
+            leaving: Vec::new(),
+            bits: wiring.bits.clone(),
+            process: wiring.owner.process.clone(),
             stored: HashMap::new(),
             under_way: None,
             again: false,
@@ -153,6 +166,15 @@ impl Chores {
         self.look_now();
     }
 
+    /// Leaves a tree to another process, with the next round, which begins at once.
+    pub(super) fn leave(&mut self, delegations: Vec<DelegationId>) {
+        if !delegations.is_empty() {
+            let nobody = OwnerRecord::new(OwnerId::from_bits((self.bits)()), self.process.clone());
+            self.leaving.push(Leaving { nobody, delegations });
+            self.look_now();
+        }
+    }
+
     /// Whether the next round stores pulses.
     pub(super) fn want_pulses(&self) -> bool {
         Instant::now() >= self.pulses_due.max(self.writes_due)
@@ -167,6 +189,7 @@ impl Chores {
         }
         let writes = Instant::now() >= self.writes_due;
         let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
+        let leaving = if writes { self.leaving.clone() } else { Vec::new() };
         let wanted = if writes { std::mem::take(&mut self.wanted) } else { Vec::new() };
         self.due = Instant::now() + ROUND;
         self.again = false;
@@ -178,10 +201,17 @@ impl Chores {
         self.under_way = Some(Box::pin(async move {
             let writer = Writer { store: store.as_ref(), owner: &owner, at };
             // All at once, so that a store that makes its writers wait does so once for all of them.
-            let (pulses, marks, asks) =
-                tokio::join!(writer.store_pulses(moved), writer.mark(carried_out), writer.ask(wanted));
-            let (lost, marked, mut written) = (pulses.done, marks.done, pulses.written);
-            [marks.written, asks.written].into_iter().flatten().for_each(|answer| note(&mut written, answer));
+            let (pulses, marks, asks, leaves) = tokio::join!(
+                writer.store_pulses(moved),
+                writer.mark(carried_out),
+                writer.ask(wanted),
+                writer.leave(leaving)
+            );
+            let (lost, marked, left, mut written) = (pulses.done, marks.done, leaves.done, pulses.written);
+            [marks.written, asks.written, leaves.written]
+                .into_iter()
+                .flatten()
+                .for_each(|answer| note(&mut written, answer));
             // A store that takes no writes may still tell of new stops.
             let news = store.news(after).await.map(|news| {
                 let newest = news.requests.iter().map(|(number, _)| *number).max();
@@ -190,7 +220,7 @@ impl Chores {
                 requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));
                 (newest, requests.into_iter().map(|(_, request)| request).collect(), news.paused)
             });
-            Looked { lost, marked, written, reread, news }
+            Looked { lost, left, marked, written, reread, news }
         }));
     }
 
@@ -202,13 +232,14 @@ impl Chores {
         };
         self.under_way = None;
         self.carried_out.retain(|request| !looked.marked.contains(request));
+        self.leaving.retain(|leaving| !leaving.delegations.iter().all(|id| looked.left.contains(id)));
         self.note_writes(looked.written);
         self.rereads |= looked.reread && looked.news.is_err();
         let (requests, paused) = self.note_news(looked.news);
         if self.again {
             self.due = Instant::now();
         }
-        Found { requests, lost: looked.lost, paused }
+        Found { requests, lost: looked.lost, left: looked.left, paused }
     }
 
     fn note_writes(&mut self, written: Option<Result<(), StoreError>>) {
@@ -327,6 +358,19 @@ impl Writer<'_> {
         let asked = join_all(wanted.into_iter().map(|request| self.store.ask(request))).await;
         let mut wrote = Wrote { done: Vec::new(), written: None };
         asked.into_iter().for_each(|answer| note(&mut wrote.written, answer.map(drop)));
+        wrote
+    }
+
+    /// Leaves trees to other processes, and says which delegations are left.
+    async fn leave(&self, leaving: Vec<Leaving>) -> Wrote<DelegationId> {
+        let mut wrote = Wrote { done: Vec::new(), written: None };
+        for one in leaving {
+            let answer = leaving::leave(self.store, self.owner, &one, self.at).await;
+            if answer.is_ok() {
+                wrote.done.extend(one.delegations);
+            }
+            note(&mut wrote.written, answer);
+        }
         wrote
     }
 }

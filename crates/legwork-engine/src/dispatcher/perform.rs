@@ -46,6 +46,7 @@ impl Dispatcher {
             }
             Effect::Settled(child, outcome) => self.child_settled(&child, outcome),
             Effect::AllSettled(delegation) => self.all_settled(delegation),
+            Effect::LetGo(delegations) => self.let_go(delegations),
             Effect::Ask(child, notice) => self.press(&child, notice),
             Effect::Warn(child, warning) => self.warn(&child, warning),
             Effect::Abort(child) => self.press(&child, ABORT),
@@ -183,6 +184,26 @@ impl Dispatcher {
         }
     }
 
+    /// Nothing of the tree can go on in this process. Facts of it that wait for the store go first: they are this owner's.
+    fn let_go(&mut self, delegations: Vec<DelegationId>) {
+        if self.commits.holds_any_of(&delegations) {
+            return self.commits.then(Effect::LetGo(delegations));
+        }
+        for delegation in &delegations {
+            self.untell(delegation);
+        }
+        let left = self.book.part(&delegations);
+        self.chores.leave(left);
+    }
+
+    /// A tree is left to whoever has what it needs, and that is stored; nobody waits for it here any more.
+    pub(super) fn left(&mut self, delegations: &[DelegationId]) {
+        for delegation in delegations {
+            // The store says that nobody has it.
+            self.answer_joins(delegation, &Ok(()));
+        }
+    }
+
     fn untell(&mut self, delegation: &DelegationId) {
         let units = self.book.delegation(delegation).map(|delegated| delegated.accepted.units.as_slice());
         for unit in units.unwrap_or_default() {
@@ -239,6 +260,8 @@ fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<Child
     match effect {
         Effect::Accept(_, ticket) => ticket.delegation == *delegation,
         Effect::AllSettled(id) => id == delegation,
+        // What is not ours any more is not taken from us then.
+        Effect::LetGo(_) => false,
         Effect::Start(child)
         | Effect::GrantSlot(child)
         | Effect::Settled(child, _)

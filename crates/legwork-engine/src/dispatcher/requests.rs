@@ -10,6 +10,7 @@ use legwork_core::steering::{Request, Scope, Wish};
 
 impl Dispatcher {
     pub(super) fn carry_out(&mut self, found: Found) {
+        self.left(&found.left);
         for delegation in found.lost {
             let why = Refused::Append(AppendError::Stale(delegation.clone()));
             self.give_up(&delegation, &why, &mut Vec::new());

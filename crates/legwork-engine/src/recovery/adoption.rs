@@ -14,12 +14,14 @@ use legwork_core::ids::{ChildId, DelegationId, Epoch};
 use legwork_core::ports::{Steer, StoreError};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Fate, Wish};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tokio::sync::oneshot;
 
 impl Handle {
     /// Takes over what dead owners left of `orphans`, and goes on with it: children that may be resumed are queued for
-    /// another attempt over the same journal, the others settle as they stand. What was running in commands of the dead
+    /// another attempt over the same journal, the others settle as they stand. A child that lacks something here, such as
+    /// the key of its model, stays queued, with those that wait for it; once nothing else of its tree goes on, the tree is
+    /// left to another process. A tree of which nothing can go on is not touched. What was running in commands of the dead
     /// is ended before. Returns when the engine has the work; its slots decide when it begins. Limits of the queue do not
     /// bind it, since it was accepted before. What owners left that are dead for certain goes on before the leases of others
     /// are watched, and nobody is declared gone whose work this process could not go on with.
@@ -27,13 +29,7 @@ impl Handle {
     /// # Errors
     /// [`RecoveryError`]; running it again goes on where it ended.
     pub async fn recover(&self, orphans: &Orphans) -> Result<Recovered, RecoveryError> {
-        let wiring = self.wiring();
-        let rescuer = Rescuer {
-            store: wiring.store.as_ref(),
-            clock: wiring.clock,
-            owner: &wiring.owner,
-            processes: wiring.processes.as_ref(),
-        };
+        let rescuer = self.rescuer();
         let mut recovered = Recovered::default();
         let mut owners = Owners::new(rescuer);
         self.take_up(rescuer, &mut owners, (orphans, &mut recovered)).await?;
@@ -56,18 +52,45 @@ impl Handle {
                 continue;
             }
             let whose = owners.of(&tree).await?;
-            let lacking = if whose == Whose::Somebodys { None } else { self.lacking(&tree) };
-            match (whose, lacking) {
-                (Whose::Nobodys, None) => {
-                    let records = rescuer.take(&tree).await?;
-                    self.adopt(rescuer, records, recovered).await?;
+            let mut withheld = self.withheld(&tree);
+            match whose {
+                Whose::Nobodys => {
+                    recovered.lacking.append(&mut withheld.lacking);
+                    if !withheld.is_all {
+                        let records = rescuer.take(&tree).await?;
+                        self.adopt(rescuer, (records, &withheld), recovered).await?;
+                    }
                 }
-                (Whose::Nobodys, Some(lacking)) => recovered.lacking.push(lacking),
-                (Whose::Doubtful, None) => owners.suspect(&tree),
-                (Whose::Doubtful, Some(_)) | (Whose::Somebodys, _) => owners.leave(&tree, recovered),
+                Whose::Doubtful if !withheld.is_all => owners.suspect(&tree),
+                Whose::Doubtful | Whose::Somebodys => owners.leave(&tree, recovered),
             }
         }
         Ok(())
+    }
+
+    /// What this process lacks to go on with all that dead owners left of `orphans`. Nothing is touched, and nobody watched.
+    ///
+    /// # Errors
+    /// [`RecoveryError`].
+    pub async fn lacking(&self, orphans: &Orphans) -> Result<Recovered, RecoveryError> {
+        let rescuer = self.rescuer();
+        let (mut found, mut owners) = (Recovered::default(), Owners::new(rescuer));
+        for tree in trees::of(rescuer.store, orphans).await? {
+            if owners.of(&tree).await? == Whose::Nobodys {
+                found.lacking.append(&mut self.withheld(&tree).lacking);
+            }
+        }
+        Ok(found)
+    }
+
+    fn rescuer(&self) -> Rescuer<'_> {
+        let wiring = self.wiring();
+        Rescuer {
+            store: wiring.store.as_ref(),
+            clock: wiring.clock,
+            owner: &wiring.owner,
+            processes: wiring.processes.as_ref(),
+        }
     }
 
     /// The delegations that run in this engine.
@@ -76,30 +99,52 @@ impl Handle {
         Ok(views.into_iter().map(|view| view.delegation).collect())
     }
 
-    /// What this process lacks for a child of the tree that would go on.
-    fn lacking(&self, tree: &Tree) -> Option<(DelegationId, String)> {
-        tree.records().iter().find_map(|record| {
+    /// Which children of the tree cannot go on here: those that lack something, and those that would wait for them.
+    fn withheld(&self, tree: &Tree) -> Withheld {
+        let mut withheld = Withheld { is_all: true, ..Withheld::default() };
+        // Children come before those that wait for them.
+        for record in tree.records().iter().rev() {
             let accepted = &record.accepted;
-            let mut open = (0..record.children.len()).filter(|index| goes_on(record, *index));
-            let lacks = open.find_map(|index| self.wiring().worker.lacks(&accepted.setting_of(index)));
-            lacks.map(|lacks| (accepted.delegation.clone(), lacks))
-        })
+            let mut lacks = None;
+            let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
+            for (index, child) in open {
+                let lacking = match goes_on(record, index) {
+                    true => self.wiring().worker.lacks(&accepted.setting_of(index)),
+                    false => None,
+                };
+                let waits = goes_on(record, index) && withheld.parents.contains(&child.id);
+                if lacking.is_none() && !waits {
+                    withheld.is_all = false;
+                    continue;
+                }
+                withheld.children.insert(child.id.clone());
+                withheld.parents.extend(accepted.lineage.parent.clone());
+                lacks = lacks.or(lacking);
+            }
+            withheld.lacking.extend(lacks.map(|lacks| (accepted.delegation.clone(), lacks)));
+        }
+        withheld.lacking.reverse();
+        withheld
     }
 
     async fn adopt(
         &self,
         rescuer: Rescuer<'_>,
-        records: Vec<DelegationRecord>,
+        (records, withheld): (Vec<DelegationRecord>, &Withheld),
         recovered: &mut Recovered,
     ) -> Result<(), RecoveryError> {
         let mut heirloom = Heirloom::default();
         for record in records {
-            let mut losses = BTreeMap::new();
+            let (mut losses, mut here) = (BTreeMap::new(), BTreeSet::new());
             for (index, child) in
                 record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none())
             {
                 if goes_on(&record, index) {
-                    recovered.resumed += 1;
+                    if withheld.children.contains(&child.id) {
+                        here.insert(index);
+                    } else {
+                        recovered.resumed += 1;
+                    }
                     heirloom.steers.push((child.id.clone(), open_steers(rescuer, &child.id).await?));
                 } else {
                     recovered.count_settled(child.state);
@@ -111,7 +156,7 @@ impl Handle {
                 }
             }
             recovered.taken.push(record.accepted.delegation.clone());
-            heirloom.adopted.push(Adopted { record, losses });
+            heirloom.adopted.push(Adopted { record, losses, withheld: here });
         }
         if heirloom.adopted.is_empty() {
             return Ok(());
@@ -119,6 +164,19 @@ impl Handle {
         let handed = |reply: oneshot::Sender<()>| Message::Adopt(Box::new(heirloom), reply);
         self.ask(handed).await.ok_or(RecoveryError::Closed)
     }
+}
+
+/// What of a tree does not go on in this process.
+#[derive(Default)]
+struct Withheld {
+    /// Its children that stay queued.
+    children: HashSet<ChildId>,
+    /// Those that wait for some of them.
+    parents: HashSet<ChildId>,
+    /// What is lacking, one reason a delegation.
+    lacking: Vec<(DelegationId, String)>,
+    /// Whether nothing of it goes on, so that it is left as it is.
+    is_all: bool,
 }
 
 /// Whether a part of the tree runs in this engine: then all of it does, or it was not this process that took it over.

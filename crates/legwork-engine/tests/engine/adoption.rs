@@ -1,12 +1,13 @@
 //! A second process goes on with what a dead one left: whose work, with which attempt, and what is said to it.
 
-use crate::scene::{DEAD, Scene, batch, options, owner, pushed, reported, stopped};
+use crate::scene::{DEAD, Scene, batch, batch_from, options, owner, pushed, reported, stopped};
 use crate::troupe::LACKING;
-use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::batch::{NewBatch, Task, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{Epoch, RequestId, SessionId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, Facts};
+use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Orphans, Recovered};
@@ -172,6 +173,113 @@ async fn what_a_process_lacks_is_left_to_another_one() {
     assert_eq!((record.owner, record.epoch), (owner(DEAD), Epoch(1)), "nothing was touched");
     let joined = scene.handle.join(&ticket.delegation).await;
     assert!(joined.is_err_and(|error| error.to_string().contains("has died")), "nobody waits for ever");
+}
+
+/// A task whose model has no key in most processes.
+fn keyless(goal: &str) -> Task {
+    let mut route = batch(&[goal]).setting.route;
+    route.model = LACKING.to_owned();
+    Task { route: Some(route), ..Task::of(goal) }
+}
+
+/// Lets time go by until nobody has the delegation any more, and gives it as it is stored then.
+async fn left_to_another(scene: &Scene, ticket: &Ticket) -> DelegationRecord {
+    for _ in 0..100 {
+        let record = scene.stored(&ticket.delegation).await;
+        if record.owner.gone {
+            return record;
+        }
+        scene.pass(Duration::from_millis(100)).await;
+    }
+    panic!("somebody still has it: {:?}", scene.stored(&ticket.delegation).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k29_a_child_without_its_key_stays_queued_its_siblings_go_on_and_the_next_with_the_key_takes_it() {
+    let memory = MemoryStore::new();
+    let goals = ["until told", "until another is told", "answer"];
+    let mut call = batch(&goals);
+    call.tasks[1] = keyless(goals[1]);
+    let ticket = left(&memory, call, &goals[..2]).await;
+    let scene = Scene::over(memory.clone(), 2, options(3)).await;
+    let recovered = recover(&scene, &Orphans::All).await;
+    assert_eq!((recovered.taken.len(), recovered.resumed), (1, 1));
+    assert_eq!(recovered.lacking, [(ticket.delegation.clone(), "the key of the model".to_owned())]);
+    scene.troupe.until_here("until told").await;
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(scene.stored(&ticket.delegation).await.owner, owner(2), "its sibling is at work here");
+    let waiting = scene.handle.clone();
+    let delegation = ticket.delegation.clone();
+    let mut joins = tokio::task::JoinSet::new();
+    joins.spawn(async move { waiting.join(&delegation).await });
+    scene.troupe.say("told");
+    let record = left_to_another(&scene, &ticket).await;
+    let states: Vec<ChildState> = record.children.iter().map(|child| child.state).collect();
+    let done = ChildState::Settled(Outcome::Succeeded);
+    assert_eq!(states, [done, ChildState::Queued { attempts: 1 }, done]);
+    let joined = joins.join_next().await.expect("it waits").expect("it does not panic");
+    assert!(
+        joined.is_err_and(|error| error.to_string().contains("what is lacking")),
+        "nobody waits for ever"
+    );
+    assert_eq!(recover(&scene, &Orphans::All).await.taken, [], "it is not taken again and again");
+    assert_eq!(scene.troupe.counts().came, 1);
+    let heir = Scene::over(memory.clone(), 3, options(3)).await;
+    heir.troupe.gets_keys();
+    let recovered = recover(&heir, &Orphans::All).await;
+    assert_eq!((recovered.taken.len(), recovered.resumed, recovered.lacking.len()), (1, 1, 0));
+    heir.troupe.say("another");
+    let record = heir.joined(&ticket).await;
+    assert!(record.children.iter().all(|child| child.outcome() == Some(Outcome::Succeeded)), "{record:?}");
+    assert_eq!(heir.troupe.assignments()[0].attempt, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k29_who_waits_for_a_child_without_its_key_waits_with_it_and_holds_no_slot() {
+    let memory = MemoryStore::new();
+    let goals = ["until told", "until asked"];
+    let dead = Scene::over(memory.clone(), DEAD, options(3)).await;
+    let ticket = dead.handle.dispatch(batch(&goals)).await.expect("it is accepted");
+    dead.troupe.until(|counts| counts.here.len() == 2).await;
+    let upper = dead.troupe.assignments().into_iter().find(|known| known.task.goal == goals[0]);
+    let mut below = batch_from(&upper.expect("it began"), &["until told below".to_owned()]);
+    below.tasks[0] = keyless("until told below");
+    let below = dead.handle.dispatch(below).await.expect("it is accepted");
+    dead.troupe.until_here("until told below").await;
+    dead.pass(Duration::from_secs(2)).await;
+    let scene = Scene::over(memory.clone(), 2, options(3)).await;
+    let recovered = recover(&scene, &Orphans::All).await;
+    assert_eq!((recovered.taken.len(), recovered.resumed), (2, 1), "whole trees are taken over");
+    assert_eq!(recovered.lacking, [(below.delegation.clone(), "the key of the model".to_owned())]);
+    scene.troupe.until(|counts| counts.here == ["until asked"]).await;
+    scene.troupe.say("asked");
+    let record = left_to_another(&scene, &ticket).await;
+    assert_eq!(record.children[0].state, ChildState::Queued { attempts: 1 });
+    assert_eq!(left_to_another(&scene, &below).await.owner, record.owner);
+    assert_eq!(recover(&scene, &Orphans::All).await.taken, [], "nothing of it can go on here");
+    let heir = Scene::over(memory.clone(), 3, options(3)).await;
+    heir.troupe.gets_keys();
+    assert_eq!(recover(&heir, &Orphans::All).await.resumed, 2);
+    heir.troupe.say("told");
+    assert_eq!(heir.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k12_a_child_that_waits_for_its_key_can_be_stopped() {
+    let memory = MemoryStore::new();
+    let goals = ["until told", "until another is told"];
+    let mut call = batch(&goals);
+    call.tasks[1] = keyless(goals[1]);
+    let ticket = left(&memory, call, &goals).await;
+    let scene = Scene::over(memory.clone(), 2, options(3)).await;
+    recover(&scene, &Orphans::All).await;
+    scene.troupe.until_here("until told").await;
+    let scope = Scope::Child(ticket.children[1].clone());
+    let told = scene.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+    assert_eq!(told.children, [ticket.children[1].clone()]);
+    scene.troupe.say("told");
+    let record = scene.joined(&ticket).await;
+    assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
 }
 
 /// Proves RECOV-3.

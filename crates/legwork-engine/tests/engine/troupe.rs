@@ -29,6 +29,8 @@ pub struct Troupe {
 
 #[derive(Default)]
 struct Shared {
+    /// Whether there is a key for every model.
+    has_keys: OnceLock<()>,
     /// The engine that the players delegate to.
     handle: OnceLock<Handle>,
     /// Written by every player, read by the tests.
@@ -57,6 +59,11 @@ pub struct Counts {
 impl Troupe {
     pub fn joins(&self, handle: Handle) {
         self.shared.handle.set(handle).ok().expect("a troupe plays in one engine");
+    }
+
+    /// From now on there is a key for every model.
+    pub fn gets_keys(&self) {
+        self.shared.has_keys.get_or_init(|| ());
     }
 
     pub fn counts(&self) -> Counts {
@@ -107,7 +114,8 @@ impl Worker for Troupe {
     }
 
     fn lacks(&self, setting: &Setting) -> Option<String> {
-        (setting.route.model == LACKING).then(|| "the key of the model".to_owned())
+        let lacks = setting.route.model == LACKING && self.shared.has_keys.get().is_none();
+        lacks.then(|| "the key of the model".to_owned())
     }
 }
 

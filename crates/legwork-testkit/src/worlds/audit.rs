@@ -63,6 +63,10 @@ impl<'a> Audit<'a> {
                 Effect::Warn(child, warning) => self.warned(child, *warning)?,
                 Effect::Abort(child) => self.press(child, Force::Abort),
                 Effect::Stopped(reply, children) => self.list(*reply, children)?,
+                // Nothing is lacking in these worlds.
+                Effect::LetGo(left) => Broken::unless(left.is_empty(), Law::RecordFirst, || {
+                    format!("{left:?} is left to another process")
+                })?,
             }
         }
         let (expected, warned) = (&self.expected.warnings, &self.warnings);

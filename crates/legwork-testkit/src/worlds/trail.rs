@@ -40,6 +40,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask(child, notice) => format!("Ask {child} {:?}", notice.reason),
         Effect::Warn(child, _) => format!("Warn {child}"),
         Effect::Abort(child) => format!("Abort {child}"),
+        Effect::LetGo(delegations) => format!("LetGo {delegations:?}"),
         Effect::Stopped(reply, children) => {
             let children: Vec<&str> = children.iter().map(|child| child.as_str()).collect();
             format!("Stopped ({}) {}", reply.0, children.join(" "))

@@ -146,7 +146,7 @@ impl World {
             Effect::AllSettled(delegation) => self.settled(delegation)?,
             Effect::Ask(child, notice) => self.press(&child, notice.force),
             Effect::Abort(child) => self.press(&child, Force::Abort),
-            Effect::Warn(..) | Effect::Stopped(..) => {}
+            Effect::Warn(..) | Effect::Stopped(..) | Effect::LetGo(_) => {}
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
-use legwork_core::ids::OwnerId;
+use legwork_core::ids::{ChildId, OwnerId};
 use legwork_core::ports::{Facts, Filter, Liveness};
 use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::time::Timestamp;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::args::PsArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
+use crate::lacking::Keys;
 use crate::orphans::HOW_TO_GO_ON;
 use crate::{state, stderr, stdout as answer, wording};
 
@@ -56,8 +57,8 @@ pub struct Listing {
     records: Vec<DelegationRecord>,
     owners: HashMap<OwnerId, Liveness>,
     paused: bool,
-    /// For work that lost its process: what whoever goes on with it needs and this environment does not have.
-    keys_lacking: Vec<String>,
+    /// For subagents that lost their process: the source of the key that whoever goes on with them needs and that is not here.
+    keys_lacking: HashMap<ChildId, String>,
     now: Timestamp,
 }
 
@@ -71,26 +72,31 @@ impl Listing {
         let owners = records.iter().filter(|record| !record.is_settled());
         let owners =
             owners.map(|record| (record.owner.id.clone(), record.owner.liveness(&SystemProcesses))).collect();
-        let (keys_lacking, now) = (Vec::new(), Clock::start().now().wall);
+        let (keys_lacking, now) = (HashMap::new(), Clock::start().now().wall);
         let mut listing = Listing { records, owners, paused, keys_lacking, now };
-        listing.keys_lacking = listing.lacking(invocation);
+        listing.note_keys(&Keys::of(invocation));
         Ok(listing)
     }
 
-    /// The keys come from where they came from when the work was accepted; only variables can be looked at.
-    fn lacking(&self, invocation: &Invocation) -> Vec<String> {
+    fn note_keys(&mut self, keys: &Keys<'_>) {
+        for record in &self.records {
+            for (index, child) in record.children.iter().enumerate() {
+                if let Some(source) = keys.missing(record, index) {
+                    self.keys_lacking.insert(child.id.clone(), source);
+                }
+            }
+        }
+    }
+
+    /// One line for each key that work waits for.
+    fn key_notes(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for record in self.records.iter().filter(|record| self.is_dead(record)) {
-            let open = (0..record.children.len()).filter(|index| record.children[*index].outcome().is_none());
-            let mut sources: Vec<String> =
-                open.filter_map(|index| record.accepted.setting_of(index).route.key_source).collect();
+        for record in &self.records {
+            let mut sources: Vec<&String> =
+                record.children.iter().filter_map(|child| self.keys_lacking.get(&child.id)).collect();
+            sources.sort();
             sources.dedup();
-            let is_variable =
-                |source: &String| source.chars().all(|sign| sign.is_ascii_uppercase() || sign == '_');
-            let is_unset = |source: &String| {
-                invocation.environment.text(source).is_ok_and(|value| value.is_none_or(str::is_empty))
-            };
-            for source in sources.iter().filter(|source| is_variable(source) && is_unset(source)) {
+            for source in sources {
                 lines.push(format!(
                     "note: {} waits for a process with the key in {source}, which is not set here",
                     record.accepted.delegation
@@ -109,13 +115,14 @@ impl Listing {
         let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
         if dead > 0 && !quiet {
             stderr::tell(&format!("note: {dead} of these belong to a process that has died; {HOW_TO_GO_ON}"));
-            self.keys_lacking.iter().for_each(|line| stderr::tell(line));
+            self.key_notes().iter().for_each(|line| stderr::tell(line));
         }
     }
 
     fn state_of(&self, record: &DelegationRecord, child: &ChildRecord) -> String {
         match child.outcome() {
             Some(outcome) => outcome.status().as_str().to_owned(),
+            None if self.keys_lacking.contains_key(&child.id) => "queued".to_owned(),
             None if self.is_dead(record) => "orphaned".to_owned(),
             None => child.state.as_str().to_owned(),
         }
@@ -177,6 +184,7 @@ impl Listing {
             "tokens": {"input": counted.input, "output": counted.output},
             "cost_usd": counted.cost_usd,
             "owner_pid": record.owner.process.pid,
+            "waits_for": self.keys_lacking.get(&child.id).map(|source| format!("the key in {source}")),
         })
     }
 
@@ -210,7 +218,11 @@ impl Listing {
     fn child_text(&self, record: &DelegationRecord, task_index: usize) -> String {
         let child = &record.children[task_index];
         let counted = Counted::of(child);
-        let phase = counted.phase.map(|phase| format!(" ({phase})")).unwrap_or_default();
+        let phase = match self.keys_lacking.get(&child.id) {
+            Some(source) => Some(format!("needs {source}")),
+            None => counted.phase,
+        };
+        let phase = phase.map(|phase| format!(" ({phase})")).unwrap_or_default();
         let line = format!(
             "  {:<18} {:<24} {:>7} {:>8}  {}",
             child.id.as_str(),

@@ -127,6 +127,10 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
 async fn go_on(invocation: &Invocation, workplace: &Workplace, session: &SessionId) -> Result<(), CliError> {
     session_choice::hold(&workplace.store, &workplace.owner, session).await?;
     let orphans = Orphans::OfSession(session.clone());
+    // A prompt is answered after all that came before it, so nothing is begun of what would not come to an end.
+    if let Some(error) = orphans::cannot_go_on(&workplace.handle.lacking(&orphans).await?) {
+        return Err(error);
+    }
     let recovered = orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
     orphans::cannot_go_on(&recovered).map_or(Ok(()), Err)
 }

@@ -1,5 +1,6 @@
 //! `legwork show ID`: everything that is known of one delegation, unit, child or session, and where its result is.
 
+use std::collections::BTreeSet;
 use std::slice;
 
 use legwork_core::completion::entry;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use crate::args::ShowArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
+use crate::lacking::Keys;
 use crate::lookup::{self, Target};
 use crate::whereabouts::Whereabouts;
 use crate::{session_choice, state, stdout, wording};
@@ -28,10 +30,11 @@ mod steers;
 /// When there is no such thing, or the state folder cannot be read.
 pub async fn run(invocation: &Invocation, args: &ShowArgs) -> Result<Exit, CliError> {
     let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
+    let looking = Looking { store: &store, keys: Keys::of(invocation) };
     let shown = match lookup::find(invocation, &store, &args.id).await? {
-        Target::Delegation(record) => delegation(&store, &record).await?,
-        Target::Unit(record, place) => unit(&store, &record, place).await?,
-        Target::Child(record, task_index) => child(&store, &record, task_index).await?,
+        Target::Delegation(record) => delegation(&looking, &record).await?,
+        Target::Unit(record, place) => unit(&looking, &record, place).await?,
+        Target::Child(record, task_index) => child(&looking, &record, task_index).await?,
         Target::Session(id) => session(&store, &id).await?,
     };
     if invocation.common.json {
@@ -42,13 +45,20 @@ pub async fn run(invocation: &Invocation, args: &ShowArgs) -> Result<Exit, CliEr
     Ok(Exit::Success)
 }
 
-async fn delegation(store: &SqliteStore, record: &DelegationRecord) -> Result<Value, CliError> {
+/// What is looked at.
+struct Looking<'a> {
+    store: &'a SqliteStore,
+    keys: Keys<'a>,
+}
+
+async fn delegation(looking: &Looking<'_>, record: &DelegationRecord) -> Result<Value, CliError> {
     let accepted = &record.accepted;
     let mut units = Vec::new();
     for place in 0..accepted.units.len() {
-        units.push(unit_body(store, record, place).await?);
+        units.push(unit_body(looking, record, place).await?);
     }
-    let children: Vec<Value> = (0..record.children.len()).map(|index| child_body(record, index)).collect();
+    let children: Vec<Value> =
+        (0..record.children.len()).map(|index| child_body(looking, record, index)).collect();
     let ledger: Vec<&LedgerLine> = record.deliveries.iter().flat_map(|delivery| &delivery.ledger).collect();
     Ok(json!({
         "kind": "delegation",
@@ -64,15 +74,15 @@ async fn delegation(store: &SqliteStore, record: &DelegationRecord) -> Result<Va
         "children": children,
         "outcome": null,
         "steps": [],
-        "steers": steers::of(store, &accepted.children).await?,
+        "steers": steers::of(looking.store, &accepted.children).await?,
         "ledger": ledger,
     }))
 }
 
-async fn unit(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
-    let mut body = unit_body(store, record, place).await?;
+async fn unit(looking: &Looking<'_>, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
+    let mut body = unit_body(looking, record, place).await?;
     let indexes = &record.accepted.units[place].task_indexes;
-    let children: Vec<Value> = indexes.iter().map(|&index| child_body(record, index)).collect();
+    let children: Vec<Value> = indexes.iter().map(|&index| child_body(looking, record, index)).collect();
     let ids: Vec<ChildId> = indexes.iter().map(|&index| record.children[index].id.clone()).collect();
     merge(
         &mut body,
@@ -82,22 +92,26 @@ async fn unit(store: &SqliteStore, record: &DelegationRecord, place: usize) -> R
             "children": children,
             "outcome": null,
             "steps": [],
-            "steers": steers::of(store, &ids).await?,
+            "steers": steers::of(looking.store, &ids).await?,
             "ledger": record.deliveries[place].ledger,
         }),
     );
     Ok(body)
 }
 
-async fn child(store: &SqliteStore, record: &DelegationRecord, task_index: usize) -> Result<Value, CliError> {
-    let mut body = child_body(record, task_index);
+async fn child(
+    looking: &Looking<'_>,
+    record: &DelegationRecord,
+    task_index: usize,
+) -> Result<Value, CliError> {
+    let mut body = child_body(looking, record, task_index);
     let id = record.children[task_index].id.clone();
-    let steers = steers::of(store, slice::from_ref(&id)).await?;
-    let steps = store.steps(&Actor::Child(id)).await?;
+    let steers = steers::of(looking.store, slice::from_ref(&id)).await?;
+    let steps = looking.store.steps(&Actor::Child(id)).await?;
     let unit = record.accepted.units.iter().position(|unit| unit.task_indexes.contains(&task_index));
     let ledger = unit.map(|place| record.deliveries[place].ledger.as_slice()).unwrap_or_default();
     let whereabouts = match unit {
-        Some(place) => Some(sentence(store, record, place).await?),
+        Some(place) => Some(sentence(looking, record, place).await?),
         None => None,
     };
     merge(
@@ -140,7 +154,11 @@ async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError>
     }))
 }
 
-async fn unit_body(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
+async fn unit_body(
+    looking: &Looking<'_>,
+    record: &DelegationRecord,
+    place: usize,
+) -> Result<Value, CliError> {
     let unit = &record.accepted.units[place];
     let told = record.notices.iter().filter(|notice| unit.task_indexes.contains(&notice.task_index));
     let told: Vec<Value> = told.map(|notice| early_notice(record, notice)).collect();
@@ -149,7 +167,7 @@ async fn unit_body(store: &SqliteStore, record: &DelegationRecord, place: usize)
         "group": unit.group,
         "task_indexes": unit.task_indexes,
         "delivery": record.deliveries[place].state.as_str(),
-        "where": sentence(store, record, place).await?,
+        "where": sentence(looking, record, place).await?,
         "early_notices": told,
     }))
 }
@@ -164,11 +182,22 @@ fn early_notice(record: &DelegationRecord, notice: &NoticeRecord) -> Value {
 }
 
 /// Where the results of a unit are, in words.
-async fn sentence(store: &SqliteStore, record: &DelegationRecord, place: usize) -> Result<String, CliError> {
-    Ok(Whereabouts::of(store, record, place).await?.sentence())
+async fn sentence(
+    Looking { store, keys }: &Looking<'_>,
+    record: &DelegationRecord,
+    place: usize,
+) -> Result<String, CliError> {
+    let mut sentence = Whereabouts::of(store, record, place).await?.sentence();
+    let tasks = record.accepted.units[place].task_indexes.iter();
+    let missing: BTreeSet<String> = tasks.filter_map(|index| keys.missing(record, *index)).collect();
+    if !missing.is_empty() {
+        let missing: Vec<String> = missing.into_iter().collect();
+        sentence += &format!(", and needs the key in {}, which is not set here", missing.join(" and in "));
+    }
+    Ok(sentence)
 }
 
-fn child_body(record: &DelegationRecord, task_index: usize) -> Value {
+fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usize) -> Value {
     let child = &record.children[task_index];
     json!({
         "subagent_id": child.id,
@@ -177,6 +206,7 @@ fn child_body(record: &DelegationRecord, task_index: usize) -> Value {
             "model": record.accepted.model_of(task_index),
             "group": record.accepted.tasks[task_index].group,
             "state": child.state.as_str(),
+        "waits_for": looking.keys.missing(record, task_index).map(|source| format!("the key in {source}")),
         "started_at": child.started_at,
         "ended_at": child.ended_at,
         "transcript": record.accepted.transcripts.get(task_index),

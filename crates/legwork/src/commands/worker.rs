@@ -75,11 +75,14 @@ async fn work(
         }
         put_aside(workplace, &mut taken).await?;
         if *orphans != Orphans::All {
-            if let Some(error) = orphans::cannot_go_on(&recovered) {
-                return Err(error);
-            }
-            if is_over(workplace, orphans).await? {
+            let open = open(workplace, orphans).await?;
+            if open.is_empty() {
                 return Ok(Exit::Success);
+            }
+            // What can go on does; after that the rest of it is nobody's again.
+            let is_at_work = open.iter().any(|record| record.owner.id == workplace.owner.record.id);
+            if let Some(error) = orphans::cannot_go_on(&recovered).filter(|_| !is_at_work) {
+                return Err(error);
             }
         }
         before = recovered;
@@ -92,14 +95,15 @@ async fn work(
     }
 }
 
-/// Whether nothing of what was named is open any more.
-async fn is_over(workplace: &Workplace, orphans: &Orphans) -> Result<bool, CliError> {
+/// What is open of what was named.
+async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<DelegationRecord>, CliError> {
+    let store = &workplace.store;
     Ok(match orphans {
-        Orphans::All => false,
-        Orphans::OfSession(session) => {
-            workplace.store.delegations(Filter::OpenOf(session.clone())).await?.is_empty()
+        Orphans::All => store.delegations(Filter::Open).await?,
+        Orphans::OfSession(session) => store.delegations(Filter::OpenOf(session.clone())).await?,
+        Orphans::Of(id) => {
+            store.delegation(id).await?.into_iter().filter(|record| !record.is_settled()).collect()
         }
-        Orphans::Of(id) => workplace.store.delegation(id).await?.is_none_or(|record| record.is_settled()),
     })
 }
 

@@ -6,7 +6,9 @@ use legwork_testkit::server::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, Home, Order};
+use nix::sys::signal::Signal;
+
+use crate::harness::{Ended, Home, Order, until};
 
 /// Tokens that every reply of the server says it took.
 const INPUT: usize = 100;
@@ -115,4 +117,89 @@ fn cred_14_k02_a_child_goes_on_with_the_model_that_it_had_got_to() {
         assert_eq!(first.log().entries().len(), 1, "{waits_at}: the first is not asked again");
         assert_eq!(home.read("steps.txt"), "once\n");
     }
+}
+
+/// A configuration with a route of its own key, and two tasks, of which the second goes there.
+fn near_and_far(home: &Home, far: &ScriptedServer) {
+    let address = far.base_url();
+    home.write(
+        "config.toml",
+        format!("[delegation.routes.far]\nmodel = 'far-model'\nbase_url = '{address}'\napi_key_env = 'FAR_KEY_2'\n"),
+    );
+    home.write("tasks.toml", "[[tasks]]\ngoal = 'near'\n[[tasks]]\ngoal = 'far'\nroute = 'far'\n");
+}
+
+/// A child that leaves a line of its own, and waits at the gate before its answer.
+fn one_line(name: &'static str) -> ScriptedServer {
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(move |talk: &Conversation| {
+        match talk.step() {
+            0 => call("terminal", json!({"command": format!("echo {name} >> {name}.txt")})),
+            _ => gate("here").say(format!("from {name}")),
+        }
+    })))
+}
+
+/// Proves RECOV-2.
+#[test]
+fn k29_work_without_its_key_stays_queued_says_what_it_needs_and_holds_up_nothing_else() {
+    for way in ["results", "worker"] {
+        let (near, far) = (one_line("near"), one_line("far"));
+        let home = Home::with(&near);
+        near_and_far(&home, &far);
+        let running = with_chain(&home, &["delegate", "tasks.toml"]).env("FAR_KEY_2", "k").start();
+        let id = running.delegation();
+        near.gate("here").wait_reached();
+        far.gate("here").wait_reached();
+        running.kill();
+        near.gate("here").open();
+        far.gate("here").open();
+        let verb: &[&str] =
+            if way == "results" { &["results", &id, "--wait"] } else { &["worker", "--only", &id] };
+        let without = with_chain(&home, &[verb, &["--json"]].concat()).run();
+        without.assert_refused(3, "no_model", &[&id, "FAR_KEY_2"]);
+        let ps = home.ps();
+        let children = &ps[0]["units"][0]["children"];
+        let states = [&children[0]["state"], &children[1]["state"]];
+        assert_eq!(states, ["completed", "queued"], "{way}: {children}");
+        assert_eq!(children[1]["waits_for"], "the key in FAR_KEY_2", "{way}: {children}");
+        let text = home.legwork(&["ps"]).run();
+        assert!(text.stdout.contains("queued (needs FAR_KEY_2)"), "{way}: {text}");
+        let shown = home.legwork(&["show", &id, "--json"]).run().json();
+        let place = shown["units"][0]["where"].as_str().expect("a sentence").to_owned();
+        assert!(place.contains("needs the key in FAR_KEY_2"), "{way}: {place}");
+        let asked = far.log().entries().len();
+        let with = with_chain(&home, &["results", &id, "--wait", "--json"]).env("FAR_KEY_2", "k").run();
+        assert_eq!((with.code, with.statuses()), (0, vec!["completed".to_owned(); 2]), "{way}: {with}");
+        assert_eq!(far.log().entries().len(), asked + 1, "{way}: nothing was asked without the key");
+        assert_eq!((home.read("near.txt"), home.read("far.txt")), ("near\n".to_owned(), "far\n".to_owned()));
+        home.assert_nothing_runs();
+    }
+}
+
+/// A conversation goes on, and another process that has the key takes what this one cannot go on with.
+#[test]
+fn k29_a_worker_with_the_key_takes_what_a_living_process_let_go_of() {
+    let (near, far) = (one_line("near"), one_line("far"));
+    let home = Home::with(&near);
+    near_and_far(&home, &far);
+    let running = with_chain(&home, &["delegate", "tasks.toml"]).env("FAR_KEY_2", "k").start();
+    let id = running.delegation();
+    near.gate("here").wait_reached();
+    far.gate("here").wait_reached();
+    running.kill();
+    near.gate("here").open();
+    far.gate("here").open();
+    let keyless = with_chain(&home, &["worker"]).start();
+    until("the sibling to be done, and the rest to be nobody's", || {
+        let shown = home.legwork(&["show", &id, "--json"]).run().json();
+        (shown["children"][1]["waits_for"] == "the key in FAR_KEY_2"
+            && shown["children"][0]["state"] == "settled")
+            .then_some(())
+    });
+    let with = with_chain(&home, &["worker", "--only", &id]).env("FAR_KEY_2", "k").run();
+    assert_eq!(with.code, 0, "{with}");
+    keyless.signal(Signal::SIGTERM);
+    assert_eq!(keyless.wait().code, 143);
+    let ended = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned(); 2]), "{ended}");
 }

@@ -73,7 +73,8 @@ async fn wait(
                 None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),
             };
             let recovered = orphans::take_up(place, &Orphans::Of(id.clone()), quiet).await?;
-            if let Some(error) = orphans::cannot_go_on(&recovered) {
+            // What can go on does; after that the rest of it is nobody's again.
+            if let Some(error) = orphans::cannot_go_on(&recovered).filter(|_| recovered.taken.is_empty()) {
                 return Err(error);
             }
         } else if !quiet && !std::mem::replace(&mut told, true) && workplace.is_none() {

@@ -81,6 +81,9 @@ pub struct Rescuer<'a> {
 /// # Errors
 /// [`RecoveryError`]; running it again goes on where it ended.
 pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
+    // Somebody may take the work over while this looks, and begin another attempt, whose processes carry the same marks.
+    // They are younger than this moment: whatever is found to belong to a dead owner was not taken over before it.
+    let before = rescuer.processes.ticks();
     let mut dead = Vec::new();
     for owner in rescuer.store.owners_of_open().await? {
         if owner.id != rescuer.owner.id && rescuer.is_dead(&owner) {
@@ -91,7 +94,7 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
     if !dead.is_empty() {
         let open = rescuer.store.delegations(Filter::Open).await?;
         let theirs = open.iter().filter(|record| dead.iter().any(|owner| owner.id == record.owner.id));
-        rescuer.end_marked(theirs);
+        rescuer.end_marked(theirs, before);
     }
     Ok(())
 }
@@ -119,12 +122,12 @@ impl Rescuer<'_> {
         Ok(())
     }
 
-    /// Whatever else carries the mark of a child that had begun.
-    fn end_marked<'r>(&self, records: impl IntoIterator<Item = &'r DelegationRecord>) {
+    /// Whatever else carries the mark of a child that had begun, and is older than `before`.
+    fn end_marked<'r>(&self, records: impl IntoIterator<Item = &'r DelegationRecord>, before: u64) {
         let children = records.into_iter().flat_map(|record| &record.children);
         let begun = children.filter(|child| child.state.has_runner());
         let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
-        let killed = self.processes.kill_marked(&begun);
+        let killed = self.processes.kill_marked(&begun, before);
         if killed > 0 {
             tracing::info!(killed, "processes of a dead owner were ended");
         }
@@ -145,6 +148,8 @@ impl Rescuer<'_> {
             let taken = self.store.take_over(&owner.id, &self.owner.id, theirs, now).await?;
             mine.extend(taken.into_iter().map(|(id, _)| id));
         }
+        // Nothing of it has begun here yet, and elsewhere nothing begins before this process is taken for dead in its turn.
+        let before = self.processes.ticks();
         let mut records = Vec::new();
         for id in tree.ids() {
             if mine.contains(id)
@@ -154,7 +159,7 @@ impl Rescuer<'_> {
             }
         }
         // Before anything of it begins again (design: who recovers what).
-        self.end_marked(&records);
+        self.end_marked(&records, before);
         Ok(records)
     }
 }

@@ -70,17 +70,26 @@ pub fn is_dead(other: &OwnerRecord) -> bool {
 }
 
 /// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone. It
-/// answers at once unless the lease looks stale; a line on stderr says that it watches, unless `quiet`.
+/// answers at once unless the lease looks stale or the system says that the process is stopped; a line on stderr says that it
+/// watches and for how long at most, unless `quiet`.
 ///
 /// # Errors
 /// When the store fails.
 pub async fn has_stood_still(store: &dyn Facts, other: &OwnerRecord, quiet: bool) -> Result<bool, CliError> {
     let clock = Clock::start();
-    let Some(stale) = lease::looks_stale(store, clock, other).await? else { return Ok(false) };
+    let stopped = SystemProcesses.is_stopped(&other.process) && !other.gone;
+    let watched = match lease::looks_stale(store, clock, other).await? {
+        Some(stale) => Some(stale),
+        None if stopped => store.lease(&other.id).await?,
+        None => None,
+    };
+    let Some(watched) = watched else { return Ok(false) };
     if !quiet {
-        let (pid, seconds) = (other.process.pid, stale.period.as_secs());
+        let (pid, seconds) = (other.process.pid, watched.period.as_secs());
+        let why = if stopped { "is stopped and" } else { "is there and" };
         stderr::tell(&format!(
-            "note: process {pid} does not renew its lease of {seconds} s; it is watched for three times that before its work is taken over"
+            "note: process {pid} {why} does not renew its lease of {seconds} s; it is watched for {} s at most before its work is taken over",
+            3 * seconds + 1
         ));
     }
     Ok(lease::has_run_out(store, clock, other).await?)

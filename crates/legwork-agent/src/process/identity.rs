@@ -16,6 +16,8 @@ use std::sync::OnceLock;
 pub(super) struct Stat {
     /// It has ended and nobody has asked how.
     pub(super) zombie: bool,
+    /// A signal or a debugger has stopped it.
+    pub(super) stopped: bool,
     /// The process that is told of its end.
     pub(super) parent: u32,
     /// Its process group.
@@ -54,6 +56,17 @@ pub(super) fn look(pid: u32) -> Look {
         Ok(line) => parse(&line).map_or(Look::Unreadable, Look::Found),
         Err(error) => look_without_proc(pid, &error),
     }
+}
+
+/// Clock ticks of a second, as `/proc` counts them everywhere that matters; where there are more, everything seems to have
+/// begun later.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Now, in clock ticks since boot.
+pub(super) fn ticks() -> Option<u64> {
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let (seconds, hundredths) = uptime.split_ascii_whitespace().next()?.split_once('.')?;
+    Some(seconds.parse::<u64>().ok()? * TICKS_PER_SECOND + hundredths.get(..2)?.parse::<u64>().ok()?)
 }
 
 /// The boot and the process namespace of this process in one text, `boot/namespace`; empty where that cannot be read.
@@ -109,6 +122,7 @@ fn parse(line: &[u8]) -> Option<Stat> {
     let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
     Some(Stat {
         zombie: matches!(*fields.first()?, "Z" | "X"),
+        stopped: matches!(*fields.first()?, "T" | "t"),
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
@@ -124,7 +138,10 @@ mod tests {
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let line = b"77 (a) S 1 (b) Z 5 6 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9\n";
         let stat = parse(line).expect("the line is whole");
-        assert_eq!(stat, Stat { zombie: true, parent: 5, group: 6, session: 7, start_ticks: 4242 });
+        assert_eq!(
+            stat,
+            Stat { zombie: true, stopped: false, parent: 5, group: 6, session: 7, start_ticks: 4242 }
+        );
     }
 
     #[test]

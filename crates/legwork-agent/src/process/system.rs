@@ -26,6 +26,17 @@ const GONE_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemProcesses;
 
+impl SystemProcesses {
+    /// Whether the process is there and stopped, by a signal or a debugger, so that it does nothing until it is told to go on.
+    pub fn is_stopped(self, process: &Process) -> bool {
+        let is_here = identity::boot(&process.boot_id) == Boot::Same;
+        match identity::look(process.pid) {
+            Look::Found(stat) => is_here && stat.stopped && stat.start_ticks == process.start_ticks,
+            Look::Gone | Look::Unreadable => false,
+        }
+    }
+}
+
 impl Processes for SystemProcesses {
     fn myself(&self) -> Process {
         let pid = std::process::id();
@@ -45,12 +56,16 @@ impl Processes for SystemProcesses {
         kill_groups(std::slice::from_ref(group));
     }
 
-    fn kill_marked(&self, children: &[ChildId]) -> usize {
+    fn ticks(&self) -> u64 {
+        identity::ticks().unwrap_or_default()
+    }
+
+    fn kill_marked(&self, children: &[ChildId], before: u64) -> usize {
         let ids: Vec<&str> = children.iter().map(ChildId::as_str).collect();
         let mut killed = BTreeSet::new();
         if !ids.is_empty() {
             until(GONE_WAIT, || {
-                let found = marked(&ids);
+                let found = marked(&ids, before);
                 found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
                 killed.extend(found.iter().map(|row| row.pid));
                 found.is_empty()
@@ -111,9 +126,9 @@ fn living(group: &ProcessGroup) -> Vec<Row> {
     rows
 }
 
-fn marked(ids: &[&str]) -> Vec<Row> {
+fn marked(ids: &[&str], before: u64) -> Vec<Row> {
     let myself = std::process::id();
     let mut rows = table::rows();
-    rows.retain(|row| row.pid != myself && mark::carries(row.pid, ids));
+    rows.retain(|row| row.pid != myself && row.stat.start_ticks < before && mark::carries(row.pid, ids));
     rows
 }

@@ -166,10 +166,29 @@ fn k15_recovery_kills_what_has_outlived_its_leader() {
 #[test]
 fn k15_what_carries_a_mark_is_found_wherever_it_went() {
     let (child, group) = leaderless();
-    assert_eq!(SystemProcesses.kill_marked(&[]), 0);
-    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child)), 1);
+    assert_eq!(SystemProcesses.kill_marked(&[], u64::MAX), 0);
+    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child), u64::MAX), 1);
     assert!(sweep(&Actor::Child(child)).is_empty());
     assert!(is_group_gone(&group));
+}
+
+#[test]
+fn k34_what_began_after_the_look_at_its_owner_is_of_another_attempt_and_lives() {
+    let before = SystemProcesses.ticks();
+    let myself = SystemProcesses.myself().start_ticks;
+    assert!(myself > 0 && myself <= before, "both are counted alike: {myself} {before}");
+    assert!(orphans::until(Duration::from_secs(5), || SystemProcesses.ticks() > before), "the clock goes on");
+    let now = SystemProcesses.ticks();
+    let (child, group) = leaderless();
+    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child), now), 0);
+    assert!(!is_group_gone(&group));
+    assert!(
+        orphans::until(Duration::from_secs(5), || SystemProcesses.ticks() > now + 1),
+        "the clock goes on"
+    );
+    let later = SystemProcesses.ticks();
+    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child), later), 1);
+    assert!(sweep(&Actor::Child(child)).is_empty());
 }
 
 #[test]

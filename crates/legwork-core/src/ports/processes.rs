@@ -16,8 +16,12 @@ pub trait Processes: Send + Sync {
     /// group id that was used again by somebody else is left alone.
     fn kill_group(&self, group: &ProcessGroup);
 
-    /// Kills whatever else carries the mark of one of `children`, wherever it went, and says how many that were.
-    fn kill_marked(&self, children: &[ChildId]) -> usize;
+    /// Now, as start times are counted: in clock ticks since boot. Nothing began before 0, where that cannot be read.
+    fn ticks(&self) -> u64;
+
+    /// Kills whatever else carries the mark of one of `children` and began before `before`, wherever it went, and says how
+    /// many that were. A mark does not tell one attempt of a child from the next; their beginnings do.
+    fn kill_marked(&self, children: &[ChildId], before: u64) -> usize;
 }
 
 /// Whether a process lives.

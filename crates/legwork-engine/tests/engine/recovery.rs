@@ -24,11 +24,24 @@ struct Says {
     liveness: Liveness,
     killed: Mutex<Vec<u32>>,
     marked: Mutex<Vec<ChildId>>,
+    /// Now; it goes on with every look at an owner.
+    ticks: Mutex<u64>,
+    /// What is younger is spared.
+    before: Mutex<u64>,
 }
+
+/// When the tests begin, in ticks.
+const NOW: u64 = 77;
 
 impl Says {
     fn new(liveness: Liveness) -> Self {
-        Says { liveness, killed: Mutex::default(), marked: Mutex::default() }
+        Says {
+            liveness,
+            killed: Mutex::default(),
+            marked: Mutex::default(),
+            ticks: Mutex::new(NOW),
+            before: Mutex::default(),
+        }
     }
 }
 
@@ -38,6 +51,7 @@ impl Processes for Says {
     }
 
     fn liveness(&self, _: &Process) -> Liveness {
+        *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.liveness
     }
 
@@ -45,7 +59,12 @@ impl Processes for Says {
         self.killed.lock().unwrap_or_else(PoisonError::into_inner).push(group.pgid);
     }
 
-    fn kill_marked(&self, children: &[ChildId]) -> usize {
+    fn ticks(&self) -> u64 {
+        *self.ticks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kill_marked(&self, children: &[ChildId], before: u64) -> usize {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(children);
         0
     }
@@ -198,6 +217,20 @@ async fn k34_a_late_owner_is_fenced_and_drops_its_runs() {
     assert_eq!(late.handle.view(None).await, []);
     let next = late.dispatch(&["answer"]).await;
     late.joined(&next).await;
+}
+
+/// Somebody may take the work over while a sweep looks, and begin another attempt under the same marks.
+#[tokio::test(start_paused = true)]
+async fn k34_a_sweep_spares_what_began_after_it_had_looked_who_is_dead() {
+    let memory = MemoryStore::new();
+    let delegation = first_process_dies(&memory).await;
+    let (second, says) = (owner(2), Says::new(Liveness::Dead));
+    let rescuer = Rescuer { store: &memory, clock: Clock::start(), owner: &second, processes: &says };
+    legwork_engine::recovery::sweep(rescuer).await.expect("it looks");
+    let children =
+        memory.delegation(&delegation).await.expect("it reads").expect("it is stored").accepted.children;
+    assert_eq!(*says.marked.lock().expect("nobody panicked"), children[1..4]);
+    assert_eq!(*says.before.lock().expect("nobody panicked"), NOW, "before any owner was looked at");
 }
 
 #[tokio::test(start_paused = true)]

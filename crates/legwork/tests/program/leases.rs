@@ -74,6 +74,29 @@ fn k34_the_session_of_a_process_that_stands_still_goes_on_elsewhere_and_the_late
     assert_eq!(users.len(), 1, "{shown}");
 }
 
+/// Proves K08.
+#[test]
+fn k34_a_session_whose_process_was_stopped_just_now_is_waited_for_and_it_is_said_how_long() {
+    for choice in ["--last", "--resume"] {
+        let prompt = Script::new().step(gate("here").say("the first answer")).step(say("the second answer"));
+        let server = ScriptedServer::start(Scripts::default().otherwise(prompt));
+        let home = Home::with(&server);
+        let late = hasty(home.legwork(&["run", "this is the prompt"])).start();
+        server.gate("here").wait_reached();
+        late.signal(Signal::SIGSTOP);
+        let heir = hasty(home.legwork(&["run", "and now?", choice])).start();
+        server.gate("here").wait_waiting(2);
+        server.gate("here").open();
+        let ended = heir.wait();
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, "the second answer\n"), "{choice}: {ended}");
+        assert!(ended.stderr.contains("is stopped and does not renew its lease of 1 s"), "{choice}: {ended}");
+        assert!(ended.stderr.contains("watched for 4 s at most"), "{choice}: {ended}");
+        late.signal(Signal::SIGCONT);
+        late.wait();
+        home.assert_nothing_runs();
+    }
+}
+
 #[test]
 fn k34_the_tasks_of_a_process_that_stands_still_go_on_elsewhere_and_the_late_one_is_kept_out() {
     let server = ScriptedServer::start(Scripts::default().agent("the piece", child()));

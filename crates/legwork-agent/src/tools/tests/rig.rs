@@ -157,6 +157,6 @@ impl Rig {
 
     /// Processes of this caller that are left anywhere; they are killed, so that a failing test leaves none.
     pub(super) fn left(&self) -> usize {
-        SystemProcesses.kill_marked(std::slice::from_ref(&self.child))
+        SystemProcesses.kill_marked(std::slice::from_ref(&self.child), u64::MAX)
     }
 }

@@ -42,7 +42,11 @@ impl Processes for FakeProcesses {
 
     fn kill_group(&self, _: &ProcessGroup) {}
 
-    fn kill_marked(&self, _: &[ChildId]) -> usize {
+    fn ticks(&self) -> u64 {
+        0
+    }
+
+    fn kill_marked(&self, _: &[ChildId], _: u64) -> usize {
         0
     }
 }

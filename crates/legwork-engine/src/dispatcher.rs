@@ -34,7 +34,7 @@ use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use renewal::{Gone, Renewal};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -56,6 +56,8 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Stopped>,
     },
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
+    /// Every delegation that runs here, or whose end is not stored yet.
+    Known(oneshot::Sender<HashSet<DelegationId>>),
     Parked(ChildId),
     Unparked(ChildId, oneshot::Sender<Result<(), StopNotice>>),
     /// Completions of the session go to the inbox.
@@ -242,6 +244,11 @@ impl Dispatcher {
             Message::View(delegation, reply) => {
                 // A caller that went away needs no view.
                 reply.send(self.view(delegation.as_ref())).ok();
+            }
+            Message::Known(reply) => {
+                let known = self.book.delegations().map(|known| known.accepted.delegation.clone());
+                // A caller that went away needs no answer.
+                reply.send(known.collect()).ok();
             }
             Message::Parked(child) => self.step(Event::Parked(child)),
             Message::Unparked(child, reply) => {

@@ -93,10 +93,9 @@ impl Handle {
         }
     }
 
-    /// The delegations that run in this engine.
+    /// The delegations that run in this engine, or have just ended in it.
     async fn known(&self) -> Result<HashSet<DelegationId>, RecoveryError> {
-        let views = self.ask(|reply| Message::View(None, reply)).await.ok_or(RecoveryError::Closed)?;
-        Ok(views.into_iter().map(|view| view.delegation).collect())
+        self.ask(Message::Known).await.ok_or(RecoveryError::Closed)
     }
 
     /// Which children of the tree cannot go on here: those that lack something, and those that would wait for them.

@@ -83,6 +83,22 @@ async fn recov_05_only_what_is_opened_or_named_is_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn recov_05_work_that_has_ended_here_and_whose_end_is_not_stored_yet_is_not_gone_on_with() {
+    let memory = MemoryStore::new();
+    let ticket = left(&memory, batch(&["until told"]), &["until told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    assert_eq!(recover(&scene, &Orphans::All).await.resumed, 1);
+    scene.troupe.until_here("until told").await;
+    scene.store.close();
+    let arrived = scene.store.arrived();
+    scene.troupe.say("told");
+    scene.store.until_arrived(arrived + 1).await;
+    assert_eq!(recover(&scene, &Orphans::All).await, Recovered::default());
+    scene.store.open();
+    assert_eq!(scene.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
+}
+
+#[tokio::test(start_paused = true)]
 async fn k34_of_two_that_go_on_at_once_one_has_the_work() {
     let memory = MemoryStore::new();
     let ticket = left(&memory, batch(&["until told", "until told"]), &["until told", "until told"]).await;

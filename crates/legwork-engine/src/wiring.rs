@@ -31,17 +31,23 @@ pub struct Wiring {
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
+    wall: fn() -> Timestamp,
 }
 
 impl Clock {
     /// A clock whose monotonic zero is now.
     pub fn start() -> Self {
-        Clock { start: Instant::now() }
+        Clock::start_beside(wall)
+    }
+
+    /// The same, beside another wall clock than the system's.
+    pub fn start_beside(wall: fn() -> Timestamp) -> Self {
+        Clock { start: Instant::now(), wall }
     }
 
     /// Both clocks.
     pub fn now(&self) -> Now {
-        Now { wall: wall(), mono: Moment(millis(self.start.elapsed())) }
+        Now { wall: (self.wall)(), mono: Moment(millis(self.start.elapsed())) }
     }
 
     pub(crate) fn instant(&self, moment: Moment) -> Instant {

@@ -4,7 +4,9 @@
 //! `LEGWORK_WORLDS=N` runs N worlds instead of the usual number.
 
 use legwork_testkit::shaky::Bend;
-use legwork_testkit::worlds::{Cut, Law, LiveFigures, run_cut, run_live, worlds_wanted};
+use legwork_testkit::worlds::{
+    Cut, Law, LiveFigures, LiveTerms, Owners, Trouble, Wall, run_live, run_on, worlds_wanted,
+};
 
 /// Worlds in which a bug of the store must have shown.
 const SEEDS_FOR_A_BUG: u64 = 60;
@@ -38,19 +40,39 @@ fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends
     assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
 }
 
+/// Two processes have the sessions between them and go on with each other's work; one dies, or stands still for so long that
+/// it is declared gone, and comes back late. The wall clock is turned by a day again and again.
+#[test]
+fn k34_k10_with_two_owners_and_a_clock_that_jumps_nothing_is_lost_doubled_or_stolen() {
+    let terms = LiveTerms { owners: Owners::Two, wall: Wall::Jumps, ..LiveTerms::usual() };
+    let mut figures = LiveFigures::default();
+    for seed in 0..worlds_wanted(100) {
+        figures += run_on(seed, &terms).unwrap_or_else(|wreck| panic!("{wreck}"));
+    }
+    println!("{figures:?}");
+    let LiveFigures { arrived, seen, missed, deaths, steps, stood_still, deposed, fenced, turned, .. } =
+        figures;
+    let rare = [arrived, seen, missed, deaths, steps, stood_still, deposed, fenced, turned];
+    assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
+}
+
 /// Every write of a world kills the process that makes it: before it is stored, and after. In every third world one that
 /// takes over dies in its turn, a few writes later.
 #[test]
 fn k02_k06_whichever_write_a_process_dies_of_nothing_is_lost_and_nothing_comes_twice() {
     let mut figures = LiveFigures::default();
-    for seed in 0..worlds_wanted(200).div_ceil(200) {
-        let whole = run_cut(seed, Vec::new()).unwrap_or_else(|wreck| panic!("without a cut: {wreck}"));
-        assert!(whole.writes > 50, "a world in which little is written proves little: {whole:?}");
+    for seed in 0..worlds_wanted(400).div_ceil(200) {
+        // One process at a time in the first world, then two.
+        let owners = if seed % 2 == 0 { Owners::One } else { Owners::Two };
+        let terms = LiveTerms { owners, wall: Wall::Jumps, ..LiveTerms::usual() };
+        let of_cuts = |cuts| LiveTerms { trouble: Trouble::Cuts(cuts), ..terms.clone() };
+        let whole =
+            run_on(seed, &of_cuts(Vec::new())).unwrap_or_else(|wreck| panic!("without a cut: {wreck}"));
         for write in 0..whole.writes {
             for late in [false, true] {
                 let again = (write % 3 == 0).then_some(Cut { write: write + 1 + write % 7, late: !late });
                 let cuts: Vec<Cut> = [Cut { write, late }].into_iter().chain(again).collect();
-                match run_cut(seed, cuts.clone()) {
+                match run_on(seed, &of_cuts(cuts.clone())) {
                     Ok(lived) => figures += lived,
                     Err(wreck) => panic!("{cuts:?}: {wreck}"),
                 }
@@ -58,11 +80,17 @@ fn k02_k06_whichever_write_a_process_dies_of_nothing_is_lost_and_nothing_comes_t
         }
     }
     println!("{figures:?}");
+    assert!(figures.worlds > 200, "worlds in which little is written prove little: {figures:?}");
     assert!(figures.arrived > 0 && figures.seen > 0 && figures.deaths > figures.worlds, "{figures:?}");
 }
 
 fn catches(bug: Bend, laws: &[Law]) {
-    let wreck = (0..SEEDS_FOR_A_BUG).find_map(|seed| run_live(seed, Some(bug)).err());
+    catches_in(&LiveTerms { bend: Some(bug), ..LiveTerms::usual() }, laws);
+}
+
+fn catches_in(terms: &LiveTerms, laws: &[Law]) {
+    let bug = terms.bend;
+    let wreck = (0..SEEDS_FOR_A_BUG).find_map(|seed| run_on(seed, terms).err());
     let wreck = wreck.unwrap_or_else(|| panic!("{bug:?} is not caught"));
     println!("{bug:?} in world {}: {}", wreck.seed, wreck.broken);
     assert!(laws.contains(&wreck.broken.law), "{bug:?} is caught otherwise: {wreck}");
@@ -86,6 +114,22 @@ fn k06_catches_turns_without_their_claims() {
 #[test]
 fn k01_catches_claims_that_are_never_given_back() {
     catches(Bend::KeepsClaims, &[Law::Drains]);
+}
+
+/// A bug that shows when a process stands still and its work is taken over.
+fn catches_between_two(bug: Bend, laws: &[Law]) {
+    let terms = LiveTerms { owners: Owners::Two, wall: Wall::Jumps, ..LiveTerms::usual() };
+    catches_in(&LiveTerms { bend: Some(bug), ..terms }, laws);
+}
+
+#[test]
+fn k34_catches_a_store_that_takes_writes_of_late_owners() {
+    catches_between_two(Bend::IgnoresFences, &[Law::LateRefused, Law::StepsOnce]);
+}
+
+#[test]
+fn k10_k34_catches_leases_that_are_not_renewed() {
+    catches_between_two(Bend::ForgetsRenewals, &[Law::NoTheft]);
 }
 
 #[test]

@@ -1,60 +1,30 @@
 //! A store whose calls a test delays and lets fail, before or after they were carried out, and whose answers it bends to
 //! see whether somebody notices. It writes down which calls came and stores nothing itself.
+//!
+//! It is what one process has open: when a call kills the process, every later one of it hangs, so that nothing that
+//! is left of it in memory has any effect.
 
-use legwork_core::delivery::ParkReason;
+mod call;
+mod faces;
+
+pub use call::{Bend, Call, Content, Luck};
+
 use legwork_core::fact::{Append, Fact};
-use legwork_core::ids::{
-    CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
-};
-use legwork_core::message::Message;
-use legwork_core::ports::{
-    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord, Steps,
-    Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
-};
-use legwork_core::pulse::Pulse;
-use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
-use legwork_core::steering::{Asked, Request, RequestRecord};
-use legwork_core::step::{Actor, Fence, StepRecord};
-use legwork_core::time::Timestamp;
-use std::future::pending;
+use legwork_core::ids::UnitId;
+use legwork_core::ports::{Found, Pending, Store, StoreError, WriteSteps};
+use legwork_core::step::Fence;
+use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::task::Poll;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// What a call meets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Luck {
-    /// It is carried out.
-    Good,
-    /// It is carried out, and its answer takes this long.
-    Slow(Duration),
-    /// It fails and nothing is done.
-    Fails,
-    /// It is carried out, and fails all the same.
-    FailsLate,
-    /// The process dies before it is carried out: there is never an answer.
-    Dies,
-    /// The process dies right after it was carried out: there is never an answer.
-    DiesLate,
-}
+/// Decides what a call meets.
+type Fortune = Box<dyn FnMut(Call<'_>) -> Luck + Send>;
 
-/// A bug that a store can be given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bend {
-    /// What became ready last is told first.
-    ReadyBackwards,
-    /// Every session is told of what is ready for any other.
-    ReadyOfStrangers,
-    /// A turn is stored without the claims that it carries, which are given back.
-    ForgetsClaims,
-    /// Claims are never given back.
-    KeepsClaims,
-    /// Requests are told again and again.
-    RepeatsRequests,
-}
-
-/// Decides by the name of the port's method.
-type Fortune = Box<dyn FnMut(&'static str) -> Luck + Send>;
+/// The units whose settling was recorded, in the order in which that happened. The stores of several processes may share
+/// one.
+pub type Settled = Arc<Mutex<Vec<UnitId>>>;
 
 /// A store over another one.
 pub struct ShakyStore {
@@ -62,9 +32,42 @@ pub struct ShakyStore {
     fortune: Mutex<Fortune>,
     /// The names of the calls that came, in order.
     calls: Mutex<Vec<&'static str>>,
-    /// The units whose settling was recorded, in order.
-    settled: Mutex<Vec<UnitId>>,
+    settled: Settled,
     bend: Option<Bend>,
+    pace: Pace,
+    /// Written by calls, read by them and by whoever waits for a death.
+    life: watch::Sender<Life>,
+}
+
+/// What a call meets with the process that makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Met {
+    /// The process is alive.
+    Luck(Luck),
+    /// It does not move.
+    Stillness,
+    /// It is dead.
+    Death,
+}
+
+/// What paused time does while the inner store works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// The inner store answers at once.
+    AtOnce,
+    /// The inner store has threads of its own; time stands still until they are done.
+    Still,
+}
+
+/// How the process that has the store open is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Alive,
+    /// It does not move.
+    Still,
+    /// It dies of its next call.
+    Doomed,
+    Dead,
 }
 
 impl ShakyStore {
@@ -74,8 +77,10 @@ impl ShakyStore {
             inner,
             fortune: Mutex::new(Box::new(|_| Luck::Good)),
             calls: Mutex::default(),
-            settled: Mutex::default(),
+            settled: Settled::default(),
             bend: None,
+            pace: Pace::AtOnce,
+            life: watch::Sender::new(Life::Alive),
         }
     }
 
@@ -84,9 +89,65 @@ impl ShakyStore {
         ShakyStore { bend, ..ShakyStore::new(inner) }
     }
 
+    /// The same, and paused time stands still while a call is under way: for a store that works on threads of its own, for
+    /// which paused time would not wait.
+    pub fn in_its_own_time(self) -> Self {
+        ShakyStore { pace: Pace::Still, ..self }
+    }
+
+    /// The same, and what settles is written down there.
+    pub fn noting(self, settled: Settled) -> Self {
+        ShakyStore { settled, ..self }
+    }
+
+    /// From now on `fortune` decides what becomes of each call by the name of the port's method.
+    pub fn let_decide(&self, mut fortune: impl FnMut(&'static str) -> Luck + Send + 'static) {
+        self.let_judge(move |call| fortune(call.name));
+    }
+
     /// From now on `fortune` decides what becomes of each call.
-    pub fn let_decide(&self, fortune: impl FnMut(&'static str) -> Luck + Send + 'static) {
+    pub fn let_judge(&self, fortune: impl FnMut(Call<'_>) -> Luck + Send + 'static) {
         *locked(&self.fortune) = Box::new(fortune);
+    }
+
+    /// The process dies now: every call from here on hangs, and no answer arrives any more.
+    pub fn die(&self) {
+        self.life.send_replace(Life::Dead);
+    }
+
+    /// Resolves when the process has died; never when the store is dropped before.
+    pub fn death(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut life = self.life.subscribe();
+        async move {
+            if life.wait_for(|life| *life == Life::Dead).await.is_err() {
+                pending::<()>().await;
+            }
+        }
+    }
+
+    /// The process stands still from now on: what it stores is taken when it goes on, and everything else that it asks
+    /// fails then.
+    pub fn stand_still(&self) {
+        self.life.send_if_modified(|life| swap(life, Life::Alive, Life::Still));
+    }
+
+    /// It goes on.
+    pub fn go_on(&self) {
+        self.life.send_if_modified(|life| swap(life, Life::Still, Life::Alive));
+    }
+
+    async fn until_it_goes_on(&self) {
+        let mut life = self.life.subscribe();
+        life.wait_for(|life| *life != Life::Still).await.expect("the store itself holds the sender");
+    }
+
+    fn stands_still(&self) -> bool {
+        *self.life.borrow() == Life::Still
+    }
+
+    /// Whether the process has died.
+    pub fn is_dead(&self) -> bool {
+        *self.life.borrow() == Life::Dead
     }
 
     /// The calls with these names fail, until something else is said.
@@ -104,26 +165,50 @@ impl ShakyStore {
         std::mem::take(&mut *locked(&self.calls))
     }
 
-    /// The units whose settling was recorded, in the order in which that happened.
-    pub fn settled(&self) -> Vec<UnitId> {
-        locked(&self.settled).clone()
+    /// What a call meets.
+    fn luck(&self, name: &'static str, content: Content<'_>) -> Met {
+        let life = *self.life.borrow();
+        match life {
+            Life::Dead => Met::Death,
+            Life::Doomed => Met::Luck(Luck::Dies),
+            Life::Still => Met::Stillness,
+            Life::Alive => {
+                locked(&self.calls).push(name);
+                Met::Luck(locked(&self.fortune)(Call { name, content }))
+            }
+        }
     }
 
-    fn luck(&self, name: &'static str) -> Luck {
-        locked(&self.calls).push(name);
-        locked(&self.fortune)(name)
+    /// Stores steps of a child in the name of whoever owns its work now.
+    async fn write_as_whoever_may(&self, mut write: WriteSteps) -> Result<(), StoreError> {
+        if let Some(Found::Child(delegation, _)) = self.inner.find(write.actor.as_str()).await?.first()
+            && let Some(record) = self.inner.delegation(delegation).await?
+        {
+            write.fence = Fence { owner: record.owner.id, epoch: record.epoch };
+        }
+        self.inner.write_steps(write).await
     }
 
     /// Carries a call out as luck has it, at once, so that dropping the answer does not take it back.
     fn meet<'a, T: Send + 'a>(
         &'a self,
-        luck: Luck,
+        met: Met,
         call: impl FnOnce() -> Pending<'a, Result<T, StoreError>>,
     ) -> Pending<'a, Result<T, StoreError>> {
+        let luck = match met {
+            Met::Luck(luck) => luck,
+            Met::Death => return Box::pin(pending()),
+            Met::Stillness => {
+                return Box::pin(async move {
+                    self.until_it_goes_on().await;
+                    Err(failure())
+                });
+            }
+        };
         match luck {
-            Luck::Good => call(),
+            Luck::Good => self.under_way(call()),
             Luck::Slow(time) => {
-                let done = call();
+                let done = self.under_way(call());
                 Box::pin(async move {
                     let answer = done.await;
                     // Deadline: the test wants the answer to take this long.
@@ -133,20 +218,72 @@ impl ShakyStore {
             }
             Luck::Fails => Box::pin(async { Err(failure()) }),
             Luck::FailsLate => {
-                let done = call();
+                let done = self.under_way(call());
                 Box::pin(async move { done.await.and(Err(failure())) })
             }
-            Luck::Dies => Box::pin(pending()),
+            Luck::Dies => {
+                self.die();
+                Box::pin(pending())
+            }
             Luck::DiesLate => {
-                let done = call();
+                let done = self.under_way(call());
                 Box::pin(async move {
                     // Whether it fails is of no interest to the dead.
                     done.await.ok();
+                    self.die();
                     pending().await
+                })
+            }
+            Luck::Last => {
+                let done = self.under_way(call());
+                Box::pin(async move {
+                    let answer = done.await;
+                    self.life.send_replace(Life::Doomed);
+                    answer
                 })
             }
         }
     }
+
+    /// A call that the inner store works on. The dead hear no answer.
+    fn under_way<'a, T: Send + 'a>(
+        &'a self,
+        call: Pending<'a, Result<T, StoreError>>,
+    ) -> Pending<'a, Result<T, StoreError>> {
+        let pace = self.pace;
+        Box::pin(async move {
+            let answer = match pace {
+                Pace::AtOnce => call.await,
+                Pace::Still => while_time_stands_still(call).await,
+            };
+            if self.is_dead() {
+                return pending().await;
+            }
+            answer
+        })
+    }
+}
+
+/// Paused time does not move while a blocking task runs, so one runs as long as `work` is not done.
+async fn while_time_stands_still<T>(mut work: Pending<'_, T>) -> T {
+    let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+    if let Poll::Ready(done) = first {
+        return done;
+    }
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    // It ends with the sender, and never gets anything.
+    let standing = tokio::task::spawn_blocking(move || is_done.recv().is_err());
+    let answer = work.await;
+    drop((done, standing));
+    answer
+}
+
+fn swap(life: &mut Life, from: Life, to: Life) -> bool {
+    let fits = *life == from;
+    if fits {
+        *life = to;
+    }
+    fits
 }
 
 fn settled_units(append: &Append) -> Vec<UnitId> {
@@ -163,134 +300,4 @@ fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn failure() -> StoreError {
     StoreError::Io("the disk has a bad day".to_owned())
-}
-
-/// Methods that go to the inner store as they are, if they have luck.
-macro_rules! passed_on {
-    ($($name:ident($($given:ident: $kind:ty),*) -> $answer:ty;)+) => {
-        $(
-            fn $name(&self, $($given: $kind),*) -> Pending<'_, Result<$answer, StoreError>> {
-                let luck = self.luck(stringify!($name));
-                self.meet(luck, || self.inner.$name($($given),*))
-            }
-        )+
-    };
-}
-
-impl Facts for ShakyStore {
-    fn append(&self, appends: Vec<Append>) -> Pending<'_, Result<Vec<Result<(), AppendError>>, StoreError>> {
-        let luck = self.luck("append");
-        let settled: Vec<Vec<UnitId>> = appends.iter().map(settled_units).collect();
-        self.meet(luck, move || {
-            let recorded = self.inner.append(appends);
-            Box::pin(async move {
-                let answers = recorded.await?;
-                let taken = answers.iter().zip(settled).filter(|(answer, _)| answer.is_ok());
-                locked(&self.settled).extend(taken.flat_map(|(_, units)| units));
-                Ok(answers)
-            })
-        })
-    }
-
-    fn release(
-        &self,
-        claims: Vec<ClaimId>,
-        at: Timestamp,
-        reason: &str,
-    ) -> Pending<'_, Result<(), StoreError>> {
-        let luck = self.luck("release");
-        let keeps = self.bend == Some(Bend::KeepsClaims);
-        let kept = if keeps { Vec::new() } else { claims };
-        self.meet(luck, || self.inner.release(kept, at, reason))
-    }
-
-    fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>> {
-        let luck = self.luck("news");
-        let after = if self.bend == Some(Bend::RepeatsRequests) { 0 } else { after };
-        self.meet(luck, || self.inner.news(after))
-    }
-
-    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
-        let luck = self.luck("undelivered");
-        let session = session.clone();
-        self.meet(luck, move || {
-            Box::pin(async move {
-                let mut units = self.inner.undelivered(&session).await?;
-                match self.bend {
-                    Some(Bend::ReadyBackwards) => units.reverse(),
-                    Some(Bend::ReadyOfStrangers) => {
-                        for other in self.inner.sessions(None).await? {
-                            units.extend(self.inner.undelivered(&other.session.id).await?);
-                        }
-                    }
-                    Some(Bend::ForgetsClaims | Bend::KeepsClaims | Bend::RepeatsRequests) | None => {}
-                }
-                Ok(units)
-            })
-        })
-    }
-
-    passed_on! {
-        enter(owner: OwnerRecord, at: Timestamp) -> ();
-        delegation(id: &DelegationId) -> Option<DelegationRecord>;
-        delegations(filter: Filter) -> Vec<DelegationRecord>;
-        by_call_key(key: &CallKey) -> Option<DelegationId>;
-        find(text: &str) -> Vec<Found>;
-        note_pulses(fence: Fence, at: Timestamp, pulses: Vec<(ChildId, Pulse)>) -> ();
-        claim(unit: &UnitId, claim: ClaimId, claimant: &str, at: Timestamp) -> Option<ClaimId>;
-        acknowledge(claims: Vec<ClaimId>, at: Timestamp) -> ();
-        park(claims: Vec<ClaimId>, at: Timestamp, reason: ParkReason) -> ();
-        unpark(unit: &UnitId, at: Timestamp) -> bool;
-        dismiss(unit: &UnitId, at: Timestamp, reason: &str) -> bool;
-        ask(request: Request) -> Asked;
-        steers(child: &ChildId) -> Vec<RequestRecord>;
-        set_paused(paused: bool, at: Timestamp) -> bool;
-        settle_request(request: &RequestId, owner: &OwnerId, at: Timestamp) -> ();
-        owner(id: &OwnerId) -> Option<OwnerRecord>;
-        renew(owner: &OwnerId, period: Duration, at: Timestamp) -> ();
-        lease(owner: &OwnerId) -> Option<Lease>;
-        declare_gone(owner: &OwnerId, beats: u64, at: Timestamp) -> bool;
-        owners_of_open() -> Vec<OwnerRecord>;
-        take_over(from: &OwnerId, to: &OwnerId, delegations: Vec<DelegationId>, at: Timestamp) -> Vec<(DelegationId, Epoch)>;
-        note_group(fence: Fence, child: Actor, group: ProcessGroup) -> ();
-        drop_group(child: Actor, group: ProcessGroup) -> ();
-        groups_of(owner: &OwnerId) -> Vec<(Actor, ProcessGroup)>;
-        prune(before: Timestamp) -> usize;
-        health() -> StoreHealth;
-    }
-}
-
-impl Steps for ShakyStore {
-    passed_on! {
-        write_steps(write: WriteSteps) -> ();
-        steps(actor: &Actor) -> Vec<StepRecord>;
-    }
-}
-
-impl Conversations for ShakyStore {
-    fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {
-        let luck = self.luck("append_turn");
-        self.meet(luck, move || {
-            if self.bend != Some(Bend::ForgetsClaims) || turn.acknowledge.is_empty() {
-                return self.inner.append_turn(turn);
-            }
-            let (claims, at) = (turn.acknowledge.clone(), turn.at);
-            let stored = self.inner.append_turn(Turn { acknowledge: Vec::new(), ..turn });
-            Box::pin(async move {
-                stored.await?;
-                self.inner.release(claims, at, "a bug").await
-            })
-        })
-    }
-
-    passed_on! {
-        create_session(session: NewSession, holder: &OwnerId) -> ();
-        session(id: &SessionId) -> Option<SessionRecord>;
-        sessions(folder: Option<&str>) -> Vec<SessionRecord>;
-        hold_session(id: &SessionId, owner: &OwnerId, instead_of: Option<&OwnerId>) -> Held;
-        release_session(id: &SessionId, owner: &OwnerId) -> ();
-        rename_session(id: &SessionId, name: Option<&str>) -> ();
-        delete_session(id: &SessionId) -> ();
-        history(id: &SessionId) -> Vec<Message>;
-    }
 }

@@ -63,6 +63,12 @@ pub enum Law {
     ReadyOrder,
     /// What is said to a child is read once, or missed.
     SteersEnd,
+    /// A step of a child is finished once, and stays so.
+    StepsOnce,
+    /// Nothing is taken from a process that lives and moves.
+    NoTheft,
+    /// No write of a process is taken once its work is somebody else's.
+    LateRefused,
 }
 
 /// A law that did not hold.

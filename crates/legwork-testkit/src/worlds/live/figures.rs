@@ -33,6 +33,16 @@ pub struct LiveFigures {
     pub failures: u64,
     /// Calls of the store that were to change something.
     pub writes: u64,
+    /// Steps of children that were done.
+    pub steps: u64,
+    /// How often a process stood still for a while.
+    pub stood_still: u64,
+    /// Processes that stood still for so long that they were declared gone.
+    pub deposed: u64,
+    /// Writes that were refused because somebody else had taken over.
+    pub fenced: u64,
+    /// How often the wall clock was turned.
+    pub turned: u64,
 }
 
 impl AddAssign for LiveFigures {
@@ -51,5 +61,10 @@ impl AddAssign for LiveFigures {
         self.deaths += other.deaths;
         self.failures += other.failures;
         self.writes += other.writes;
+        self.steps += other.steps;
+        self.stood_still += other.stood_still;
+        self.deposed += other.deposed;
+        self.fenced += other.fenced;
+        self.turned += other.turned;
     }
 }

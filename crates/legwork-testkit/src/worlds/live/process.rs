@@ -1,61 +1,120 @@
 //! One process of a live world: an engine and the sessions that it holds. It dies where it stands.
 
 use super::session::Session;
+use super::wall;
 use super::weather::Weather;
 use super::worker::Workers;
+use crate::shaky::ShakyStore;
 use crate::unwritten::Unwritten;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
-use legwork_core::ports::{Conversations, Held, Liveness, Processes};
+use legwork_core::ports::{Conversations, Held, Liveness, Processes, StoreError};
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
 use legwork_engine::recovery::Orphans;
-use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
-use std::sync::Arc;
+use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring, lease};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// For how long a process owns its work without renewing that.
+pub(super) const LEASE: Duration = Duration::from_secs(10);
 
 pub(super) struct Process {
+    pub(super) number: u32,
     pub(super) owner: OwnerRecord,
     pub(super) handle: Handle,
+    /// With the store as this process has it open.
+    pub(super) weather: Weather,
+    /// The sessions that it took over.
+    pub(super) held: Vec<SessionId>,
+    /// Until when it stands still, if it does.
+    pub(super) still_until: Option<Instant>,
+    clock: Clock,
     engine: Engine,
     sessions: JoinSet<()>,
 }
 
 impl Process {
-    /// The `n`-th process: it settles the work of the one before it, takes its sessions over and opens them.
-    pub(super) async fn start(weather: &Weather, n: u32, sessions: &[SessionId]) -> Process {
+    /// The `n`-th process of a world: its engine, without any work.
+    pub(super) async fn start(weather: Weather, n: u32) -> Process {
         let owner = owner(n);
-        let clock = Clock::start();
+        let clock = Clock::start_beside(wall::read);
         let bits = weather.clone();
         let wiring = Wiring {
             store: weather.store.clone(),
             worker: Arc::new(Workers(weather.clone())),
             transcripts: Arc::new(Unwritten),
-            processes: Arc::new(Successor(n)),
+            processes: Arc::new(Neighbours(weather.clone())),
             clock,
             bits: Arc::new(move || bits.chance(|chance| chance.bits())),
             owner: owner.clone(),
         };
-        let engine = Engine::start(options(weather), wiring).await.expect("the weather is good at a start");
-        engine.handle().recover(&Orphans::All).await.expect("the weather is good at a start");
-        let mut process = Process { owner, handle: engine.handle(), engine, sessions: JoinSet::new() };
-        for id in sessions {
-            let known =
-                weather.memory.session(id).await.expect("memory can be read").expect("it was created");
-            let before = known.holder.map(|holder| holder.id);
-            let held = weather.memory.hold_session(id, &process.owner.id, before.as_ref()).await;
-            assert_eq!(held, Ok(Held::Here), "its holder is dead");
-            let owner = process.owner.id.clone();
-            let session = Session::new(weather.clone(), id.clone(), owner, process.handle.clone());
-            process.sessions.spawn(session.live());
-        }
-        process
+        let engine = Engine::start(options(&weather), wiring).await.expect("the weather is good at a start");
+        let (handle, sessions) = (engine.handle(), JoinSet::new());
+        let (held, still_until) = (Vec::new(), None);
+        Process { number: n, owner, handle, weather, held, still_until, clock, engine, sessions }
     }
 
-    /// It ends where it stands.
+    /// It goes on with whatever work has no living owner.
+    pub(super) async fn recover(&self) {
+        self.handle.recover(&Orphans::All).await.expect("the weather is good at a start");
+    }
+
+    /// Takes over a session whose holder is dead, and opens it.
+    pub(super) async fn open(&mut self, id: SessionId) {
+        let store = self.weather.store.clone();
+        let known = store.session(&id).await.expect("the weather is good").expect("it was created");
+        let before = known.holder.map(|holder| holder.id);
+        let held = store.hold_session(&id, &self.owner.id, before.as_ref()).await;
+        assert_eq!(held, Ok(Held::Here), "its holder is dead");
+        self.held.push(id.clone());
+        let session = Session::new(self.weather.clone(), id, self.owner.id.clone(), self.handle.clone());
+        self.sessions.spawn(session.live());
+    }
+
+    /// Whether another one has let its lease run out. Takes at least three periods of the lease when it has.
+    pub(super) async fn sees_gone(&self, other: &OwnerRecord) -> Result<bool, StoreError> {
+        lease::has_run_out(self.weather.store.as_ref(), self.clock, other).await
+    }
+
+    /// It stands still from now on: nothing that it asks of the store is answered, or taken, before it goes on.
+    pub(super) fn stand_still(&mut self, time: Duration) {
+        self.weather.store.stand_still();
+        self.still_until = Some(Instant::now() + time);
+        let mut shared = self.weather.shared();
+        shared.figures.stood_still += 1;
+        shared.stood_still.insert(self.number);
+    }
+
+    /// It goes on if it stood still for long enough.
+    pub(super) fn go_on_in_time(&mut self) {
+        if self.still_until.is_some_and(|until| until <= Instant::now()) {
+            self.go_on();
+        }
+    }
+
+    pub(super) fn go_on(&mut self) {
+        self.still_until = None;
+        self.weather.store.go_on();
+    }
+
+    /// It ends where it stands. What it had handed to its store is written.
     pub(super) async fn die(self) {
-        let Process { engine, mut sessions, handle, owner: _ } = self;
+        let Process { number, engine, mut sessions, handle, weather, .. } = self;
+        weather.shared().dead.insert(number);
+        weather.store.die();
         drop((engine, handle));
         sessions.shutdown().await;
+        let store = Arc::downgrade(&weather.store);
+        drop(weather);
+        is_gone(store).await;
+    }
+}
+
+/// Waits until nobody has this opening of the store any more.
+pub(super) async fn is_gone(store: Weak<ShakyStore>) {
+    while store.strong_count() > 0 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -68,16 +127,16 @@ pub(super) fn owner(n: u32) -> OwnerRecord {
     OwnerRecord::new(owner_id(n), process)
 }
 
-/// Only the process with this number lives.
-struct Successor(u32);
+/// Tells which processes of the world have died.
+struct Neighbours(Weather);
 
-impl Processes for Successor {
+impl Processes for Neighbours {
     fn myself(&self) -> Identity {
-        owner(self.0).process
+        owner(0).process
     }
 
     fn liveness(&self, process: &Identity) -> Liveness {
-        if process.pid == self.0 { Liveness::Alive } else { Liveness::Dead }
+        if self.0.shared().dead.contains(&process.pid) { Liveness::Dead } else { Liveness::Alive }
     }
 
     fn kill_group(&self, _: &ProcessGroup) {}
@@ -102,6 +161,6 @@ fn options(weather: &Weather) -> Options {
         independent_completions: true,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },
         stop_grace: Duration::from_millis(1500),
-        lease: Duration::from_secs(10),
+        lease: LEASE,
     }
 }

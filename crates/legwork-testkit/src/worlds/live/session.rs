@@ -99,16 +99,18 @@ pub(super) struct Session {
     pub(super) handle: Handle,
     /// How many messages it thinks its history has.
     messages: u64,
+    /// Somebody else holds it.
+    lost: bool,
 }
 
 impl Session {
     pub(super) fn new(weather: Weather, id: SessionId, owner: OwnerId, handle: Handle) -> Self {
-        Session { weather, id, owner, handle, messages: 0 }
+        Session { weather, id, owner, handle, messages: 0, lost: false }
     }
 
-    /// Opens the session again and again.
+    /// Opens the session again and again, until somebody else holds it.
     pub(super) async fn live(mut self) {
-        loop {
+        while !self.lost {
             self.read().await;
             self.open().await;
             self.weather.dawdle(2000).await;
@@ -123,7 +125,7 @@ impl Session {
             Arc::new(Opened { reach: reach_of(&self.id), weather: self.weather.clone(), mood, accepted });
         self.handle.attach(&self.id, opened.clone()).await;
         let weather = self.weather.clone();
-        loop {
+        while !self.lost {
             tokio::select! {
                 biased;
                 Some(offer) = offers.recv() => {
@@ -166,9 +168,14 @@ impl Session {
             messages: vec![Message { author, parts: vec![Part::Text { text }] }],
             acknowledge: claim.iter().cloned().collect(),
         };
-        if self.weather.store.append_turn(turn).await.is_ok() {
+        let stored = self.weather.store.append_turn(turn).await;
+        if stored.is_ok() {
             self.messages += 1;
             return;
+        }
+        if let Err(StoreError::Fenced(_)) = stored {
+            self.weather.shared().figures.fenced += 1;
+            self.lost = true;
         }
         self.weather.shared().figures.lost_turns += 1;
         if let Some(claim) = claim {

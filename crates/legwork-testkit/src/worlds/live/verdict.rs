@@ -1,22 +1,25 @@
 //! What must be true of a live world when all is over, read from its store.
 
+use super::process::owner;
 use super::weather::Weather;
 use crate::worlds::law::{Broken, Law};
 use legwork_core::batch::Reach;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, SessionId, UnitId};
 use legwork_core::message::Author;
-use legwork_core::ports::{Conversations, Facts, Filter};
+use legwork_core::ports::{Conversations, Facts, Filter, Steps};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::Fate;
+use legwork_core::step::{Actor, StepState};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 
 /// How the id of a notice begins.
 const NOTICE: &str = "note-";
 
 /// Everything that was ever accepted.
 pub(super) async fn records(weather: &Weather) -> Vec<DelegationRecord> {
-    weather.memory.delegations(Filter::Recent(usize::MAX)).await.expect("memory can be read")
+    weather.store.delegations(Filter::Recent(usize::MAX)).await.expect("an onlooker's store can be read")
 }
 
 /// Whether everything has settled and everything that wakes somebody is delivered.
@@ -48,14 +51,50 @@ pub(super) async fn judge(weather: &Weather, sessions: &[SessionId]) -> Result<(
     for record in &records {
         for child in &record.accepted.children {
             steers_ended(weather, child).await?;
+            steps_stay(weather, child).await?;
         }
+    }
+    let late = weather.shared().late.first().cloned();
+    Broken::unless(late.is_none(), Law::LateRefused, || late.unwrap_or_default())
+}
+
+/// Nobody was declared gone who did not stand still.
+pub(super) async fn nothing_is_stolen(weather: &Weather, processes: u32) -> Result<(), Broken> {
+    for number in 1..=processes {
+        let owner = weather.store.owner(&owner(number).id).await.expect("an onlooker's store can be read");
+        let is_gone = owner.is_some_and(|owner| owner.gone);
+        let stood_still = weather.shared().stood_still.contains(&number);
+        Broken::unless(!is_gone || stood_still, Law::NoTheft, || format!("{number} was declared gone"))?;
+        weather.shared().figures.deposed += u64::from(is_gone);
+    }
+    Ok(())
+}
+
+/// A step that was told to be finished was told so once, and is.
+async fn steps_stay(weather: &Weather, child: &ChildId) -> Result<(), Broken> {
+    let steps = weather.store.steps(&Actor::Child(child.clone())).await;
+    let steps = steps.expect("an onlooker's store can be read");
+    let mut shared = weather.shared();
+    let ours: Vec<(u32, u32)> = shared
+        .finished
+        .iter()
+        .filter(|((of, _), _)| of == child)
+        .map(|((_, seq), times)| (*seq, *times))
+        .collect();
+    for (seq, times) in ours {
+        let state = steps.get(seq as usize).map(|step| &step.state);
+        let stays = times == 1 && matches!(state, Some(StepState::Done(_)));
+        Broken::unless(stays, Law::StepsOnce, || {
+            format!("step {seq} of {child} was finished {times} times and is {state:?}")
+        })?;
+        shared.figures.steps += 1;
     }
     Ok(())
 }
 
 /// The units in a session's history in order, and the number of its user's messages.
 async fn history(weather: &Weather, session: &SessionId) -> (Vec<String>, u64) {
-    let messages = weather.memory.history(session).await.expect("memory can be read");
+    let messages = weather.store.history(session).await.expect("an onlooker's store can be read");
     let said = messages.iter().filter(|message| message.author == Author::User).count() as u64;
     let arrived = messages.iter().filter(|message| message.author == Author::Completion);
     (arrived.map(|message| message.plain_text()).collect(), said)
@@ -114,11 +153,12 @@ fn notices_arrived(
 
 /// What arrived first had become ready first.
 fn in_order(weather: &Weather, histories: &BTreeMap<SessionId, Vec<String>>) -> Result<(), Broken> {
-    let settled = weather.store.settled();
+    let settled = weather.settled.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let place = |unit: &String| settled.iter().position(|other| other.as_str() == unit);
     for (session, arrived) in histories {
         let units = arrived.iter().filter(|unit| !unit.starts_with(NOTICE));
-        let places: Vec<Option<usize>> = units.map(place).collect();
+        // The dead may have stored one without hearing of it.
+        let places: Vec<usize> = units.filter_map(place).collect();
         Broken::unless(places.is_sorted(), Law::ReadyOrder, || {
             format!("{session} got {arrived:?}, which became ready in the order {places:?}")
         })?;
@@ -128,7 +168,7 @@ fn in_order(weather: &Weather, histories: &BTreeMap<SessionId, Vec<String>>) -> 
 
 /// What was said to a child that has settled was read or missed, and read once at most.
 async fn steers_ended(weather: &Weather, child: &ChildId) -> Result<(), Broken> {
-    let steers = weather.memory.steers(child).await.expect("memory can be read");
+    let steers = weather.store.steers(child).await.expect("an onlooker's store can be read");
     let mut shared = weather.shared();
     for steer in steers {
         let id = &steer.request.id;

@@ -1,36 +1,33 @@
 //! What everybody in a world shares: its chance, its store and the bad days of that, and what is counted.
 
 use super::LiveFigures;
-use crate::memory::MemoryStore;
-use crate::shaky::{Bend, Luck, ShakyStore};
+use super::terms::{Cut, LiveTerms, Opener, Trouble, Wall};
+use super::wall;
+use crate::shaky::{Bend, Call, Luck, Settled, ShakyStore};
 use crate::worlds::Chance;
-use legwork_core::ids::RequestId;
+use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::ports::Receipt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+/// Between how many calls of the store the wall clock is turned once.
+const CALLS_A_TURN: usize = 60;
+
 /// Shared by all people of a world.
 #[derive(Clone)]
 pub(super) struct Weather {
-    pub(super) memory: MemoryStore,
+    /// The store as whoever lives, or looks on, has it open.
     pub(super) store: Arc<ShakyStore>,
+    opener: Opener,
+    bend: Option<Bend>,
+    /// The units whose settling was recorded, by whichever process.
+    pub(super) settled: Settled,
     shared: Arc<Mutex<Shared>>,
     /// Whether nothing goes wrong any more and nobody begins anything; written by the world, read by its people.
     calm: Arc<watch::Sender<bool>>,
-    /// How many processes a write has killed; written by the store, read by the world.
-    cut: Arc<watch::Sender<u32>>,
-}
-
-/// A write that kills the process which makes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// Its number among all writes of the world, from 0.
-    pub write: u64,
-    /// Whether it was carried out before.
-    pub late: bool,
 }
 
 pub(super) struct Shared {
@@ -38,76 +35,71 @@ pub(super) struct Shared {
     pub(super) figures: LiveFigures,
     /// How often each text was taken in each attempt of its child.
     pub(super) taken: BTreeMap<(RequestId, u32), u32>,
+    /// How often each step was told to be finished.
+    pub(super) finished: BTreeMap<(ChildId, u32), u32>,
+    /// Writes that were taken from a process that had lost its work before.
+    pub(super) late: Vec<String>,
+    /// The numbers of the processes that have died.
+    pub(super) dead: BTreeSet<u32>,
+    /// The numbers of those that stood still at some time.
+    pub(super) stood_still: BTreeSet<u32>,
     /// One call in so many fails; 0 for never.
     fails_in: usize,
     stormy: bool,
+    wall: Wall,
+    /// Whether nothing goes wrong with the store but that it kills.
+    is_cut: bool,
     /// The writes that kill, in order.
     cuts: Vec<Cut>,
 }
 
-/// The methods of the store that change something.
-const WRITES: [&str; 18] = [
-    "enter",
-    "append",
-    "claim",
-    "acknowledge",
-    "release",
-    "park",
-    "unpark",
-    "dismiss",
-    "ask",
-    "set_paused",
-    "settle_request",
-    "take_over",
-    "note_group",
-    "drop_group",
-    "prune",
-    "write_steps",
-    "append_turn",
-    "hold_session",
-];
-
 impl Weather {
-    pub(super) fn new(seed: u64, bend: Option<Bend>) -> Self {
+    /// The weather of a world. It is an onlooker's: his store never fails.
+    pub(super) fn new(seed: u64, terms: &LiveTerms) -> Self {
         let mut chance = Chance::new(seed);
-        let fails_in = *chance.pick(&[0, 20, 8, 5]);
-        let memory = MemoryStore::new();
-        let figures = LiveFigures { worlds: 1, ..LiveFigures::default() };
-        let (taken, cuts) = (BTreeMap::new(), Vec::new());
-        let shared = Shared { chance, figures, taken, fails_in, stormy: false, cuts };
-        let weather = Weather {
-            store: Arc::new(ShakyStore::bent(Arc::new(memory.clone()), bend)),
-            memory,
+        let drawn = *chance.pick(&[0, 20, 8, 5]);
+        let (fails_in, cuts) = match &terms.trouble {
+            Trouble::Storms => (drawn, Vec::new()),
+            Trouble::Cuts(cuts) => (0, cuts.clone()),
+        };
+        let shared = Shared {
+            chance,
+            figures: LiveFigures { worlds: 1, ..LiveFigures::default() },
+            taken: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            late: Vec::new(),
+            dead: BTreeSet::new(),
+            stood_still: BTreeSet::new(),
+            fails_in,
+            stormy: false,
+            wall: terms.wall,
+            is_cut: terms.trouble != Trouble::Storms,
+            cuts,
+        };
+        let opener = Opener::new(&terms.ground);
+        Weather {
+            store: Arc::new(opener.open(None)),
+            opener,
+            bend: terms.bend,
+            settled: Settled::default(),
             shared: Arc::new(Mutex::new(shared)),
             calm: Arc::new(watch::Sender::new(false)),
-            cut: Arc::new(watch::Sender::new(0)),
-        };
-        let (shared, cut) = (weather.shared.clone(), weather.cut.clone());
-        weather.store.let_decide(move |name| {
-            let luck = locked(&shared).luck(name);
-            if matches!(luck, Luck::Dies | Luck::DiesLate) {
-                cut.send_modify(|deaths| *deaths += 1);
-            }
-            luck
-        });
-        weather
+        }
     }
 
-    /// The weather of a world in which nothing goes wrong but that these writes kill.
-    pub(super) fn of_cuts(seed: u64, cuts: Vec<Cut>) -> Self {
-        let weather = Weather::new(seed, None);
-        let mut shared = weather.shared();
-        shared.fails_in = 0;
-        shared.cuts = cuts;
-        drop(shared);
-        weather
+    /// The same for the people of one more process, which opens the store for itself.
+    pub(super) fn of_a_process(&self) -> Weather {
+        let store = self.opener.open(self.bend).noting(self.settled.clone());
+        let shared = self.shared.clone();
+        store.let_judge(move |call| locked(&shared).luck(call));
+        Weather { store: Arc::new(store), ..self.clone() }
     }
 
-    /// Resolves once a write has killed more processes than `known`, and says how many.
-    pub(super) async fn killed(&self, known: u32) -> u32 {
-        let mut cut = self.cut.subscribe();
-        let killed = cut.wait_for(|deaths| *deaths > known).await.map(|deaths| *deaths);
-        killed.expect("the weather lasts as long as the world")
+    /// How much people do in this world. One that is lived once for each of its writes is a short one.
+    pub(super) fn acts(&self) -> usize {
+        let mut shared = self.shared();
+        let (least, most) = if shared.is_cut { (14, 24) } else { (20, 80) };
+        shared.chance.between(least, most)
     }
 
     pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -116,7 +108,7 @@ impl Weather {
 
     /// From now on the store fails now and then, or does not.
     pub(super) fn storm(&self, stormy: bool) {
-        self.shared().stormy = stormy;
+        self.shared().stormy = stormy && !self.is_calm();
     }
 
     /// Nothing goes wrong any more and nobody begins anything.
@@ -152,8 +144,12 @@ impl Weather {
 }
 
 impl Shared {
-    fn luck(&mut self, name: &str) -> Luck {
-        if WRITES.contains(&name) {
+    fn luck(&mut self, call: Call<'_>) -> Luck {
+        if self.wall == Wall::Jumps && self.chance.once_in(CALLS_A_TURN) {
+            wall::turn(*self.chance.pick(&[-1, 1]));
+            self.figures.turned += 1;
+        }
+        if call.writes() {
             let write = self.figures.writes;
             self.figures.writes += 1;
             if let Some(cut) = self.cuts.iter().find(|cut| cut.write == write) {
@@ -165,7 +161,7 @@ impl Shared {
         }
         if self.chance.once_in(self.fails_in) {
             self.figures.failures += 1;
-            let late = matches!(name, "claim" | "release" | "park" | "unpark" | "append_turn" | "ask");
+            let late = matches!(call.name, "claim" | "release" | "park" | "unpark" | "append_turn" | "ask");
             return if late && self.chance.once_in(2) { Luck::FailsLate } else { Luck::Fails };
         }
         match self.chance.below(4) {

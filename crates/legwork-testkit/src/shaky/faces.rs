@@ -1,0 +1,223 @@
+//! The three faces of a shaky store: every call meets its luck, and some are bent.
+
+use super::{Bend, Content, ShakyStore, locked, settled_units};
+use legwork_core::delivery::ParkReason;
+use legwork_core::fact::Append;
+use legwork_core::ids::{
+    CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
+};
+use legwork_core::message::Message;
+use legwork_core::ports::{
+    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord, Steps,
+    StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+};
+use legwork_core::pulse::Pulse;
+use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
+use legwork_core::steering::{Asked, Request, RequestRecord};
+use legwork_core::step::{Actor, Fence, StepRecord};
+use legwork_core::time::Timestamp;
+use std::time::Duration;
+
+/// Methods that go to the inner store as they are, if they have luck.
+macro_rules! passed_on {
+    ($($name:ident($($given:ident: $kind:ty),*) -> $answer:ty;)+) => {
+        $(
+            fn $name(&self, $($given: $kind),*) -> Pending<'_, Result<$answer, StoreError>> {
+                let luck = self.luck(stringify!($name), Content::Other);
+                self.meet(luck, || self.inner.$name($($given),*))
+            }
+        )+
+    };
+}
+
+impl Facts for ShakyStore {
+    fn append(&self, appends: Vec<Append>) -> Pending<'_, Result<Vec<Result<(), AppendError>>, StoreError>> {
+        if self.stands_still() {
+            return Box::pin(async move {
+                self.until_it_goes_on().await;
+                self.append(appends).await
+            });
+        }
+        let luck = self.luck("append", Content::Facts(&appends));
+        let settled: Vec<Vec<UnitId>> = appends.iter().map(settled_units).collect();
+        self.meet(luck, move || {
+            let recorded = self.inner.append(appends);
+            Box::pin(async move {
+                let answers = recorded.await?;
+                let taken = answers.iter().zip(settled).filter(|(answer, _)| answer.is_ok());
+                locked(&self.settled).extend(taken.flat_map(|(_, units)| units));
+                Ok(answers)
+            })
+        })
+    }
+
+    fn release(
+        &self,
+        claims: Vec<ClaimId>,
+        at: Timestamp,
+        reason: &str,
+    ) -> Pending<'_, Result<(), StoreError>> {
+        let luck = self.luck("release", Content::Other);
+        let keeps = self.bend == Some(Bend::KeepsClaims);
+        let kept = if keeps { Vec::new() } else { claims };
+        self.meet(luck, || self.inner.release(kept, at, reason))
+    }
+
+    fn renew(&self, owner: &OwnerId, period: Duration, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
+        let luck = self.luck("renew", Content::Other);
+        let (forgets, facts) = (self.bend == Some(Bend::ForgetsRenewals), self.inner.clone());
+        let owner = owner.clone();
+        self.meet(luck, move || {
+            Box::pin(async move {
+                // The first one makes the lease.
+                if forgets && facts.lease(&owner).await?.is_some() {
+                    return Ok(());
+                }
+                facts.renew(&owner, period, at).await
+            })
+        })
+    }
+
+    fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>> {
+        let luck = self.luck("news", Content::Other);
+        let after = if self.bend == Some(Bend::RepeatsRequests) { 0 } else { after };
+        self.meet(luck, || self.inner.news(after))
+    }
+
+    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+        let luck = self.luck("undelivered", Content::Other);
+        let session = session.clone();
+        self.meet(luck, move || {
+            Box::pin(async move {
+                let mut units = self.inner.undelivered(&session).await?;
+                match self.bend {
+                    Some(Bend::ReadyBackwards) => units.reverse(),
+                    Some(Bend::ReadyOfStrangers) => {
+                        for other in self.inner.sessions(None).await? {
+                            units.extend(self.inner.undelivered(&other.session.id).await?);
+                        }
+                    }
+                    Some(
+                        Bend::ForgetsClaims
+                        | Bend::AcknowledgesAfterwards
+                        | Bend::KeepsClaims
+                        | Bend::RepeatsRequests
+                        | Bend::IgnoresFences
+                        | Bend::ForgetsRenewals,
+                    )
+                    | None => {}
+                }
+                Ok(units)
+            })
+        })
+    }
+
+    passed_on! {
+        enter(owner: OwnerRecord, at: Timestamp) -> ();
+        delegation(id: &DelegationId) -> Option<DelegationRecord>;
+        delegations(filter: Filter) -> Vec<DelegationRecord>;
+        by_call_key(key: &CallKey) -> Option<DelegationId>;
+        find(text: &str) -> Vec<Found>;
+        note_pulses(fence: Fence, at: Timestamp, pulses: Vec<(ChildId, Pulse)>) -> ();
+        claim(unit: &UnitId, claim: ClaimId, claimant: &str, at: Timestamp) -> Option<ClaimId>;
+        acknowledge(claims: Vec<ClaimId>, at: Timestamp) -> ();
+        park(claims: Vec<ClaimId>, at: Timestamp, reason: ParkReason) -> ();
+        unpark(unit: &UnitId, at: Timestamp) -> bool;
+        dismiss(unit: &UnitId, at: Timestamp, reason: &str) -> bool;
+        ask(request: Request) -> Asked;
+        steers(child: &ChildId) -> Vec<RequestRecord>;
+        set_paused(paused: bool, at: Timestamp) -> bool;
+        settle_request(request: &RequestId, owner: &OwnerId, at: Timestamp) -> ();
+        owner(id: &OwnerId) -> Option<OwnerRecord>;
+        lease(owner: &OwnerId) -> Option<Lease>;
+        declare_gone(owner: &OwnerId, beats: u64, at: Timestamp) -> bool;
+        owners_of_open() -> Vec<OwnerRecord>;
+        take_over(from: &OwnerId, to: &OwnerId, delegations: Vec<DelegationId>, at: Timestamp) -> Vec<(DelegationId, Epoch)>;
+        note_group(fence: Fence, child: Actor, group: ProcessGroup) -> ();
+        drop_group(child: Actor, group: ProcessGroup) -> ();
+        groups_of(owner: &OwnerId) -> Vec<(Actor, ProcessGroup)>;
+        prune(before: Timestamp) -> usize;
+        health() -> StoreHealth;
+    }
+}
+
+impl Steps for ShakyStore {
+    fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>> {
+        if self.stands_still() {
+            return Box::pin(async move {
+                self.until_it_goes_on().await;
+                self.write_steps(write).await
+            });
+        }
+        let luck = self.luck("write_steps", Content::Steps(&write));
+        self.meet(luck, || match self.bend {
+            Some(Bend::IgnoresFences) => Box::pin(self.write_as_whoever_may(write)),
+            Some(
+                Bend::ReadyBackwards
+                | Bend::ReadyOfStrangers
+                | Bend::ForgetsClaims
+                | Bend::AcknowledgesAfterwards
+                | Bend::KeepsClaims
+                | Bend::RepeatsRequests
+                | Bend::ForgetsRenewals,
+            )
+            | None => self.inner.write_steps(write),
+        })
+    }
+
+    passed_on! {
+        steps(actor: &Actor) -> Vec<StepRecord>;
+    }
+}
+
+impl Conversations for ShakyStore {
+    fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {
+        if self.stands_still() {
+            return Box::pin(async move {
+                self.until_it_goes_on().await;
+                self.append_turn(turn).await
+            });
+        }
+        let luck = self.luck("append_turn", Content::Turn(&turn));
+        self.meet(luck, move || match self.bend {
+            Some(Bend::ForgetsClaims) if !turn.acknowledge.is_empty() => {
+                let (claims, at) = (turn.acknowledge.clone(), turn.at);
+                let stored = self.inner.append_turn(Turn { acknowledge: Vec::new(), ..turn });
+                Box::pin(async move {
+                    stored.await?;
+                    self.inner.release(claims, at, "a bug").await
+                })
+            }
+            Some(Bend::AcknowledgesAfterwards) if !turn.acknowledge.is_empty() => {
+                let (claims, at) = (turn.acknowledge.clone(), turn.at);
+                let stored = self.inner.append_turn(Turn { acknowledge: Vec::new(), ..turn });
+                Box::pin(async move {
+                    stored.await?;
+                    self.inner.acknowledge(claims, at).await
+                })
+            }
+            Some(
+                Bend::ReadyBackwards
+                | Bend::ReadyOfStrangers
+                | Bend::ForgetsClaims
+                | Bend::AcknowledgesAfterwards
+                | Bend::KeepsClaims
+                | Bend::RepeatsRequests
+                | Bend::IgnoresFences
+                | Bend::ForgetsRenewals,
+            )
+            | None => self.inner.append_turn(turn),
+        })
+    }
+
+    passed_on! {
+        create_session(session: NewSession, holder: &OwnerId) -> ();
+        session(id: &SessionId) -> Option<SessionRecord>;
+        sessions(folder: Option<&str>) -> Vec<SessionRecord>;
+        hold_session(id: &SessionId, owner: &OwnerId, instead_of: Option<&OwnerId>) -> Held;
+        release_session(id: &SessionId, owner: &OwnerId) -> ();
+        rename_session(id: &SessionId, name: Option<&str>) -> ();
+        delete_session(id: &SessionId) -> ();
+        history(id: &SessionId) -> Vec<Message>;
+    }
+}

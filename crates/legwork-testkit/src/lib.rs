@@ -2,6 +2,7 @@
 //!
 //! Nothing here ships, and no crate depends on it outside its tests.
 
+pub mod failpoint;
 pub mod gated;
 pub mod memory;
 pub mod server;

@@ -141,7 +141,7 @@ impl House {
             processes: FakeProcesses::new(),
             model: Arc::clone(&self.model) as Arc<dyn Model>,
             toolbox: toolbox(&session_door),
-            commands: no_commands(&self.store),
+            commands: no_commands(self.store.clone()),
             limits: TurnLimits::default(),
             fence: Bench::fence(),
             setting: setting(),
@@ -195,7 +195,7 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<dyn Model>, door: &Arc<DelegateT
         facts: Arc::clone(store) as Arc<dyn Facts>,
         models: Arc::new(move |_: &Route| Ok(Arc::clone(&model))),
         toolbox: toolbox(door),
-        commands: no_commands(store),
+        commands: no_commands(store.clone()),
         limits: TurnLimits::default(),
         depth_max: DEPTH_MAX,
         pictures: Pictures::ByModel,
@@ -205,9 +205,9 @@ fn worker(store: &Arc<MemoryStore>, model: &Arc<dyn Model>, door: &Arc<DelegateT
 }
 
 /// These agents run no commands.
-pub fn no_commands(store: &Arc<MemoryStore>) -> Commands {
+pub fn no_commands(facts: Arc<dyn Facts>) -> Commands {
     let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
-    Commands::new(shells, Arc::clone(store) as Arc<dyn Facts>)
+    Commands::new(shells, facts)
 }
 
 pub fn setting() -> Setting {

@@ -65,7 +65,7 @@ impl Desk {
             processes: FakeProcesses::new(),
             model: model as Arc<dyn Model>,
             toolbox: Arc::new(Toolbox::new(tools)),
-            commands: crate::engine::no_commands(&Arc::new(legwork_testkit::memory::MemoryStore::new())),
+            commands: crate::engine::no_commands(Arc::new(legwork_testkit::memory::MemoryStore::new())),
             limits: TurnLimits::default(),
             fence: Bench::fence(),
             setting: Setting {

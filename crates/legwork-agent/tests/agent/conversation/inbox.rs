@@ -7,7 +7,7 @@ use legwork_agent::session::SessionSetup;
 use legwork_core::batch::Reach;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
 use legwork_core::outcome::StopReason;
-use legwork_core::ports::{Facts, Inbox, Offer, Receipt};
+use legwork_core::ports::{Inbox, Offer, Receipt};
 use legwork_core::time::Timestamp;
 use std::sync::Arc;
 

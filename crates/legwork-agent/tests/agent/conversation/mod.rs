@@ -2,6 +2,7 @@
 //! once, whatever ends in between.
 
 mod delivery;
+mod failpoints;
 mod inbox;
 mod reopening;
 mod scene;

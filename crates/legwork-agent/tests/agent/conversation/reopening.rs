@@ -7,7 +7,7 @@ use legwork_core::batch::Reach;
 use legwork_core::ids::{ClaimId, OwnerId};
 use legwork_core::message::Message;
 use legwork_core::outcome::{Ending, FailureKind, StopReason};
-use legwork_core::ports::{Conversations, Delegator, Facts, Store};
+use legwork_core::ports::Delegator;
 use legwork_core::record::OwnerRecord;
 use legwork_core::report::FailureReason;
 use legwork_core::time::Timestamp;
@@ -178,7 +178,7 @@ async fn inv_02_a_prompt_that_cannot_be_stored_is_the_end_of_a_report_once_somet
     running.close().await;
     let next = machine.start(2).await;
     let full = || {
-        let shaky = ShakyStore::new(Arc::clone(&machine.store) as Arc<dyn Store>);
+        let shaky = ShakyStore::new(Arc::clone(&machine.store));
         shaky.fail(&["append_turn"]);
         SessionSetup { store: Arc::new(shaky), ..next.setup(FakeModel::new([Say::Text("A.")])) }
     };

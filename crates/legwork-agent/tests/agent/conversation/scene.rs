@@ -15,7 +15,7 @@ use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Reach, Route, Setting};
 use legwork_core::ids::{Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part};
-use legwork_core::ports::{Conversations, Facts, Filter, NewSession, Processes, SessionKind, Store};
+use legwork_core::ports::{Delegator, Facts, Filter, NewSession, Processes, SessionKind, Steps, Store};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::report::{Cost, Usage};
 use legwork_core::step::{Fence, Finish, Reply};
@@ -34,7 +34,10 @@ use tokio::task::JoinSet;
 
 /// The machine.
 pub struct Machine {
-    pub store: Arc<MemoryStore>,
+    /// As somebody else on the machine has it open.
+    pub store: Arc<dyn Store>,
+    /// Whether the tasks of a call come back by their groups.
+    pub independent: bool,
     pub processes: Arc<FakeProcesses>,
     pub children: Arc<Children>,
     bits: Arc<AtomicU64>,
@@ -43,7 +46,9 @@ pub struct Machine {
 
 /// One process on it.
 pub struct Running {
-    store: Arc<MemoryStore>,
+    store: Arc<dyn Store>,
+    /// Through which conversations reach the engine.
+    door: Arc<dyn Delegator>,
     processes: Arc<FakeProcesses>,
     spill: std::path::PathBuf,
     engine: Engine,
@@ -59,8 +64,14 @@ pub struct Open {
 
 impl Machine {
     pub fn new() -> Self {
+        Machine::with(Arc::new(MemoryStore::new()))
+    }
+
+    /// A machine whose store somebody has open already.
+    pub fn with(store: Arc<dyn Store>) -> Self {
         Machine {
-            store: Arc::new(MemoryStore::new()),
+            store,
+            independent: false,
             processes: FakeProcesses::new(),
             children: Children::new(),
             bits: Arc::new(AtomicU64::new(1)),
@@ -70,25 +81,30 @@ impl Machine {
 
     /// A process begins: it settles what dead ones left, and starts its engine.
     pub async fn start(&self, pid: u32) -> Running {
+        self.start_over(pid, Arc::clone(&self.store)).await
+    }
+
+    /// The same with an opening of the store that is its own.
+    pub async fn start_over(&self, pid: u32, store: Arc<dyn Store>) -> Running {
         let owner = OwnerRecord::new(OwnerId::from_bits(u64::from(pid)), process(pid));
-        self.store.enter(owner.clone(), Timestamp(0)).await.expect("it enters");
+        store.enter(owner.clone(), Timestamp(0)).await.expect("it enters");
         let clock = Clock::start();
-        let door = Arc::new(DelegateTool::new(OPTIONS));
         let bits = Arc::clone(&self.bits);
         let wiring = Wiring {
-            store: Arc::clone(&self.store) as Arc<dyn Store>,
-            worker: Arc::new(self.worker(&door)),
+            store: Arc::clone(&store),
+            worker: Arc::new(self.worker(&store)),
             transcripts: Arc::new(Unwritten),
             processes: Arc::clone(&self.processes) as Arc<dyn Processes>,
             clock,
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
             owner: owner.clone(),
         };
-        let engine = Engine::start(options(), wiring).await.expect("it starts");
-        door.connect(Arc::new(engine.handle()));
+        let options = Options { independent_completions: self.independent, ..options() };
+        let engine = Engine::start(options, wiring).await.expect("it starts");
         engine.handle().recover(&Orphans::All).await.expect("it goes on with what is left");
         Running {
-            store: Arc::clone(&self.store),
+            store,
+            door: Arc::new(engine.handle()),
             processes: Arc::clone(&self.processes),
             spill: self.spill.path().to_owned(),
             engine,
@@ -96,14 +112,15 @@ impl Machine {
         }
     }
 
-    fn worker(&self, door: &Arc<DelegateTool>) -> LocalWorker {
+    /// Its children are as deep as agents may be and call nothing, so that a process that ended leaves its store.
+    fn worker(&self, store: &Arc<dyn Store>) -> LocalWorker {
         let children = Arc::clone(&self.children);
         LocalWorker::new(WorkerParts {
-            facts: Arc::clone(&self.store) as Arc<dyn Facts>,
-            store: Arc::clone(&self.store) as Arc<_>,
+            facts: Arc::clone(store) as Arc<dyn Facts>,
+            store: Arc::clone(store) as Arc<dyn Steps>,
             models: Arc::new(move |_: &Route| Ok(Arc::clone(&children) as Arc<dyn Model>)),
-            toolbox: Arc::new(Toolbox::new(vec![Arc::clone(door) as Arc<dyn Tool>])),
-            commands: no_commands(&self.store),
+            toolbox: Arc::new(Toolbox::new(Vec::new())),
+            commands: no_commands(store.clone()),
             limits: TurnLimits::default(),
             depth_max: 1,
             pictures: Pictures::ByModel,
@@ -130,6 +147,11 @@ impl Machine {
 }
 
 impl Running {
+    /// Lets the conversations of this process reach the engine through such a door.
+    pub fn behind(self, door: impl FnOnce(Arc<dyn Delegator>) -> Arc<dyn Delegator>) -> Self {
+        Running { door: door(Arc::clone(&self.door)), ..self }
+    }
+
     pub fn engine(&self) -> Handle {
         self.engine.handle()
     }
@@ -140,11 +162,11 @@ impl Running {
         door.connect(Arc::new(self.engine.handle()));
         let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(door)];
         SessionSetup {
-            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            store: Arc::clone(&self.store),
             processes: Arc::clone(&self.processes) as Arc<dyn Processes>,
             model,
             toolbox: Arc::new(Toolbox::new(tools)),
-            commands: crate::engine::no_commands(&self.store),
+            commands: no_commands(self.store.clone()),
             limits: TurnLimits {
                 retry: RetryPolicy { attempts_max: 1, ..RetryPolicy::default() },
                 ..TurnLimits::default()
@@ -175,7 +197,7 @@ impl Running {
         let (heard, events) = watch::channel(Vec::new());
         let parts = ConversationParts {
             session,
-            delegator: Arc::new(self.engine.handle()),
+            delegator: Arc::clone(&self.door),
             listener: Box::new(move |event| heard.send_modify(|events| events.push(event))),
         };
         let (handle, conversation) = Conversation::open(parts, which).await?;
@@ -278,9 +300,15 @@ impl Children {
         });
     }
 
+    /// How often the model was asked for this goal.
+    pub fn asked(&self, goal: &str) -> usize {
+        let asked = self.asked.lock().expect("no holder panics");
+        asked.iter().filter(|asked| *asked == goal).count()
+    }
+
     /// Waits until the model was asked for this goal.
     pub async fn begun(&self, goal: &str) {
-        while !self.asked.lock().expect("no holder panics").iter().any(|asked| asked == goal) {
+        while self.asked(goal) == 0 {
             tokio::task::yield_now().await;
         }
     }

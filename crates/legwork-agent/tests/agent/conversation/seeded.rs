@@ -9,7 +9,6 @@ use legwork_agent::session::{SayError, SessionEvent};
 use legwork_core::ids::SessionId;
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::Ending;
-use legwork_core::ports::Conversations;
 use legwork_core::report::FailureReason;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

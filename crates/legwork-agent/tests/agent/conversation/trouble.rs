@@ -19,7 +19,7 @@ const WRITES: [&str; 2] = ["append_turn", "write_steps"];
 async fn played(failing: usize, luck: Luck) -> (Vec<Message>, usize) {
     let machine = Machine::new();
     let running = machine.start(1).await;
-    let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store) as Arc<dyn Store>));
+    let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store)));
     let writes = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&writes);
     shaky.let_decide(move |name| {
@@ -75,7 +75,7 @@ struct Disk {
 
 impl Disk {
     async fn of(machine: &Machine, running: &Running, full_from: usize) -> Disk {
-        let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store) as Arc<dyn Store>));
+        let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store)));
         let (is_full, writes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
         let (full, counted) = (Arc::clone(&is_full), Arc::clone(&writes));
         shaky.let_decide(move |name| {

@@ -8,7 +8,7 @@ use legwork_core::batch::Route;
 use legwork_core::ids::SessionId;
 use legwork_core::message::Author;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Conversations, StopNotice};
+use legwork_core::ports::StopNotice;
 use legwork_core::report::FailureReason;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! of one changes nothing.
 //!
 //! It goes by what is stored when it is told of it. A hook is fired at most once: what a process has not fired when it dies
-//! is not fired by its successor, and ends that a successor finds out are not told at all.
+//! is not fired by its successor. An end is told by the process that settles it, also where that has found it out.
 
 mod payload;
 
@@ -76,6 +76,17 @@ impl HookRunner {
     pub async fn run(self, watch: Box<dyn Watch>) {
         let (sender, occasions) = mpsc::channel(WAITING_MAX);
         tokio::join!(listen(watch, sender), self.fire_all(occasions));
+    }
+
+    /// Fires the hooks for ends that this process has stored without an engine, by delegation and position of the task.
+    pub async fn tell_ends(&self, ends: &[(DelegationId, usize)]) {
+        let mut told = VecDeque::new();
+        for (delegation, index) in ends {
+            let Some(record) = self.record(delegation).await else { continue };
+            if let Some(child) = Identity::of(&record.accepted, *index) {
+                self.settled(&child, &mut told).await;
+            }
+        }
     }
 
     async fn fire_all(self, mut occasions: mpsc::Receiver<Occasion>) {

@@ -7,11 +7,13 @@
 mod git;
 mod inspect;
 mod make;
+mod remains;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use inspect::inspect;
+pub(crate) use remains::remains;
 pub(crate) use state::state;
 
 use crate::tools::{Commands, Errand, Ran};
@@ -66,6 +68,13 @@ pub(crate) enum Need {
     Unbegun,
     /// It goes on from its journal: the one that it had.
     Known,
+}
+
+/// The names of a child's worktree and of its branch.
+fn names(child: &ChildId) -> (String, String) {
+    let name = format!("subagent-{child}");
+    let branch = format!("legwork-subagent/{name}");
+    (name, branch)
 }
 
 impl Worktrees {

@@ -43,6 +43,8 @@ pub struct Recovered {
     pub stopping: usize,
     /// Children that had not begun and do not any more.
     pub unstarted: usize,
+    /// Children that were settled without an engine, by their tasks' positions: nobody has told of their ends.
+    pub ended: Vec<(DelegationId, usize)>,
     /// Delegations of which this process cannot go on with all, and why; what it cannot go on with is left to another one.
     pub lacking: Vec<(DelegationId, String)>,
     /// Delegations of which the store would not take the settling; they stay open, and the others go on.

@@ -6,9 +6,10 @@ use legwork_core::record::DelegationRecord;
 use legwork_engine::recovery::{Conclusion, Orphans, Recovered, settle};
 
 use crate::failure::{CliError, Kind};
+use crate::invocation::Invocation;
 use crate::owner::{Owner, is_dead};
 use crate::stderr;
-use crate::wire::Workplace;
+use crate::wire::{self, Workplace};
 
 /// What goes on with orphaned work, for the lines that name it.
 pub const HOW_TO_GO_ON: &str =
@@ -32,12 +33,14 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> R
 /// # Errors
 /// When the store fails.
 pub async fn conclude(
+    invocation: &Invocation,
     (store, owner): (&dyn Store, &Owner),
     orphans: &Orphans,
     conclusion: Conclusion,
-    quiet: bool,
 ) -> Result<Recovered, CliError> {
+    let quiet = invocation.common.quiet;
     let recovered = settle(owner.rescuer(store), orphans, conclusion).await?;
+    wire::tell_hooks_of(invocation, owner, &recovered.ended).await;
     match conclusion {
         Conclusion::Reported | Conclusion::Stopped(_) if quiet => {}
         Conclusion::Reported => tell(&recovered),
@@ -59,8 +62,7 @@ pub fn cannot_go_on(recovered: &Recovered) -> Option<CliError> {
 
 /// Says what recovery did, one line each.
 pub fn tell(recovered: &Recovered) {
-    let Recovered { taken, resumed, lost, stopping, unstarted, lacking: _, refused: _, unclear: _ } =
-        recovered;
+    let Recovered { taken, resumed, lost, stopping, unstarted, .. } = recovered;
     if !taken.is_empty() {
         let mut parts = Vec::new();
         let counts = [
@@ -86,8 +88,7 @@ pub fn tell(recovered: &Recovered) {
 
 /// Says what recovery could not do, one line each.
 fn tell_trouble(recovered: &Recovered) {
-    let Recovered { lacking, refused, unclear, taken: _, resumed: _, lost: _, stopping: _, unstarted: _ } =
-        recovered;
+    let Recovered { lacking, refused, unclear, .. } = recovered;
     for (delegation, lacks) in lacking {
         stderr::tell(&format!("note: {delegation}, of a process that died, waits: {lacks}"));
     }

@@ -14,7 +14,7 @@ use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, ModelSource, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, OnCrash, Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
-use legwork_core::ids::{Epoch, SessionId};
+use legwork_core::ids::{DelegationId, Epoch, SessionId};
 use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, SessionKind, Store};
 use legwork_core::step::Fence;
 use legwork_engine::recovery;
@@ -22,6 +22,7 @@ use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, 
 use legwork_sqlite::SqliteStore;
 use tokio::task::JoinSet;
 
+use crate::args::CommonArgs;
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
@@ -35,6 +36,8 @@ const STOP_SLACK: Duration = Duration::from_millis(400);
 
 /// How long hooks may still run when the work has ended.
 const HOOKS_SLACK: Duration = Duration::from_secs(3);
+/// The same when the program was told to end.
+const HOOKS_LAST: Duration = Duration::from_millis(200);
 
 /// Everything a working verb needs.
 pub struct Workplace {
@@ -190,18 +193,28 @@ impl Workplace {
     }
 
     /// Ends the engine and what runs in the background: work is cut after the stop grace and stays in the store;
-    /// transcripts are whole afterwards. A second call does nothing.
+    /// transcripts are whole afterwards. Hooks that are still to run have a moment. A second call does nothing.
     pub async fn close(&mut self) {
+        self.end(HOOKS_SLACK).await;
+    }
+
+    /// The same for a program that was told to end: it is gone within the stop grace and a second (docs/guide/hooks.md), so a hook
+    /// that still runs is cut.
+    pub async fn release(&mut self) {
+        self.end(HOOKS_LAST).await;
+    }
+
+    async fn end(&mut self, hooks_max: Duration) {
         let Some(engine) = self.engine.take() else { return };
         let (commands, hooks) = (&self.commands, &mut self.hooks);
-        let (stop_max, hooks_max) = (self.stop_grace + STOP_SLACK, HOOKS_SLACK);
+        let stop_max = self.stop_grace + STOP_SLACK;
         let ending = async {
             engine.close().await;
             // Deadline: hooks that are still to be fired hold the end of the program only for a moment.
             if tokio::time::timeout(hooks_max, hooks.join_next()).await.is_err() {
                 tracing::warn!(
-                    "hooks were ended with the program: they had {} s after its work",
-                    hooks_max.as_secs()
+                    "hooks were cut with the end of the program: they had {} s after its work",
+                    hooks_max.as_secs_f32()
                 );
                 hooks.shutdown().await;
             }
@@ -329,6 +342,34 @@ fn hook_runner(
         folder: invocation.paths.working_folder().to_owned(),
         limit: HOOK_LIMIT,
     })
+}
+
+/// Fires the user's hooks for ends that this process has stored without an engine. Whatever becomes of them changes nothing.
+pub async fn tell_hooks_of(invocation: &Invocation, owner: &Owner, ends: &[(DelegationId, usize)]) {
+    if ends.is_empty() {
+        return;
+    }
+    if let Err(error) = tell_of(invocation, owner, ends).await {
+        tracing::warn!(%error, "hooks are not fired for what was settled");
+    }
+}
+
+async fn tell_of(
+    invocation: &Invocation,
+    owner: &Owner,
+    ends: &[(DelegationId, usize)],
+) -> Result<(), CliError> {
+    let common = CommonArgs { quiet: true, ..invocation.common.clone() };
+    let settings = Invocation { common, ..invocation.clone() }.settings()?;
+    let store = state::open_to_work(invocation)?;
+    let commands = Commands::new(Shells::new(std::env::vars_os())?, store.clone());
+    let Some(runner) = hook_runner(invocation, &settings, (&store, owner, &commands)) else { return Ok(()) };
+    // Deadline: as for hooks that are still to be fired when the work of an engine has ended.
+    if tokio::time::timeout(HOOKS_SLACK, runner.tell_ends(ends)).await.is_err() {
+        tracing::warn!("hooks were cut: they had {} s", HOOKS_SLACK.as_secs());
+    }
+    commands.close().await;
+    Ok(())
 }
 
 /// The limits of every agent of this process.

@@ -12,11 +12,14 @@ use super::identity::{self, Boot, Look};
 use super::mark;
 use super::orphans::until;
 use super::table::{self, Row};
+use crate::worktree;
+use legwork_core::aftermath::Worktree;
 use legwork_core::ids::ChildId;
 use legwork_core::ports::{Liveness, Processes};
 use legwork_core::record::{Process, ProcessGroup};
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a killed process may take until it is gone.
@@ -38,6 +41,10 @@ impl SystemProcesses {
 }
 
 impl Processes for SystemProcesses {
+    fn worktree_of(&self, child: &ChildId, folder: &str) -> Option<Worktree> {
+        worktree::remains(child, Path::new(folder))
+    }
+
     fn myself(&self) -> Process {
         let pid = std::process::id();
         let start_ticks = table::row(pid).map_or(0, |row| row.stat.start_ticks);

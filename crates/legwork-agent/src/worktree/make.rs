@@ -1,22 +1,16 @@
 //! Makes a worktree, or finds the one that a child had before its process died.
 
 use super::git::{TELL, failure, whereabouts, worktree};
-use super::{GIT_LIMIT, Need, Tenant, Worktree, Worktrees};
+use super::{GIT_LIMIT, Need, Tenant, Worktree, Worktrees, names};
 use crate::process::End;
 use crate::tools::word;
 
 /// What a script exits with when it began to make something that is not whole.
 const HALF_MADE: i32 = 3;
 
-fn names(tenant: &Tenant<'_>) -> (String, String) {
-    let name = format!("subagent-{}", tenant.child);
-    let branch = format!("legwork-subagent/{name}");
-    (name, branch)
-}
-
 /// Makes the worktree, or takes the one that is there already where it may have been made for this child before.
 pub(super) async fn make(worktrees: &Worktrees, tenant: &Tenant<'_>, need: Need) -> Result<Worktree, String> {
-    let (name, branch) = names(tenant);
+    let (name, branch) = names(tenant.child);
     let (quoted_name, quoted_branch) = (word(&name), word(&branch));
     let place = whereabouts(&tenant.folder.display().to_string(), &name);
     let earlier = match need {
@@ -56,7 +50,7 @@ printf %s "$base" >"$own/legwork-base" || exit {HALF_MADE}
 
 /// Removes what was half made. Nobody has worked in it, so it holds no work.
 async fn unmake(worktrees: &Worktrees, tenant: &Tenant<'_>) {
-    let (name, branch) = names(tenant);
+    let (name, branch) = names(tenant.child);
     let (place, branch) = (whereabouts(&tenant.folder.display().to_string(), &name), word(&branch));
     let script = format!(
         "{place}\ng -C \"$repo\" worktree remove --force --force -- \"$place\"\n\
@@ -73,7 +67,7 @@ async fn unmake(worktrees: &Worktrees, tenant: &Tenant<'_>) {
 
 /// The worktree that the child has worked in before.
 pub(super) async fn find(worktrees: &Worktrees, tenant: &Tenant<'_>) -> Result<Worktree, String> {
-    let (name, branch) = names(tenant);
+    let (name, branch) = names(tenant.child);
     let place = whereabouts(&tenant.folder.display().to_string(), &name);
     let script = format!(
         r#"{place}

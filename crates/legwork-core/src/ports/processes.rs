@@ -1,6 +1,7 @@
-//! Port `Processes`: what recovery must know and do about operating-system processes. Asked by recovery, answered by
-//! the agent's process module.
+//! Port `Processes`: what recovery must know and do about operating-system processes, and about what they left. Asked by
+//! recovery, answered by the agent's process module.
 
+use crate::aftermath::Worktree;
 use crate::ids::ChildId;
 use crate::record::{Process, ProcessGroup};
 
@@ -18,6 +19,12 @@ pub trait Processes: Send + Sync {
 
     /// Now, as start times are counted: in clock ticks since boot. Nothing began before 0, where that cannot be read.
     fn ticks(&self) -> u64;
+
+    /// The worktree that a child of a delegation in `folder` had of its own, if it is still there (WT-5). It is named, and not
+    /// looked into.
+    fn worktree_of(&self, _child: &ChildId, _folder: &str) -> Option<Worktree> {
+        None
+    }
 
     /// Kills whatever else carries the mark of one of `children` and began before `before`, wherever it went, and says how
     /// many that were. A mark does not tell one attempt of a child from the next; their beginnings do.

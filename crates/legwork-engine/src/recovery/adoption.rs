@@ -148,7 +148,7 @@ impl Handle {
                 } else {
                     recovered.count_settled(child.state);
                     let report = match child.state.has_runner() {
-                        true => Some(Box::new(left_by(rescuer, child).await)),
+                        true => Some(Box::new(left_by(rescuer, &record, index).await)),
                         false => None,
                     };
                     losses.insert(index, Loss { after: AfterLoss::GiveUp, report });

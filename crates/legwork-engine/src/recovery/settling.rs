@@ -4,13 +4,14 @@
 use super::owners::{Owners, Whose};
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::salvage::salvage;
-use legwork_core::batch::OnCrash;
+use legwork_core::batch::{Isolation, OnCrash};
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{AppendError, StoreError};
-use legwork_core::record::{ChildRecord, DelegationRecord};
+use legwork_core::record::DelegationRecord;
+use legwork_core::report::Report;
 use std::collections::HashSet;
 
 /// How orphaned work is concluded.
@@ -89,6 +90,8 @@ async fn settle_one(
     match append(rescuer, record, conclusion).await? {
         Ok(()) => {
             record.children.iter().for_each(|child| recovered.count_settled(child.state));
+            let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
+            recovered.ended.extend(open.map(|(index, _)| (delegation.clone(), index)));
             recovered.taken.push(delegation);
         }
         Err(refusal) => {
@@ -121,8 +124,8 @@ async fn append(
     let mut facts = Vec::new();
     let mut open: HashSet<&ChildId> =
         record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
-    for child in record.children.iter().filter(|child| child.outcome().is_none()) {
-        facts.extend(ends(rescuer, child, conclusion).await);
+    for (index, child) in record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none()) {
+        facts.extend(ends(rescuer, (record, index), conclusion).await);
         open.remove(&child.id);
         facts.extend(unit_settled_by(record, &child.id, &open));
     }
@@ -139,7 +142,12 @@ async fn append(
 }
 
 /// The moves that end a child.
-async fn ends(rescuer: Rescuer<'_>, child: &ChildRecord, conclusion: Conclusion) -> Vec<Fact> {
+async fn ends(
+    rescuer: Rescuer<'_>,
+    (record, index): (&DelegationRecord, usize),
+    conclusion: Conclusion,
+) -> Vec<Fact> {
+    let child = &record.children[index];
     let moved = |event, report| Fact::Moved { child: child.id.clone(), event, report };
     let begun = child.state.has_runner();
     let mut facts = Vec::new();
@@ -149,15 +157,22 @@ async fn ends(rescuer: Rescuer<'_>, child: &ChildRecord, conclusion: Conclusion)
             return facts;
         }
     }
-    let report = if begun { Some(Box::new(left_by(rescuer, child).await)) } else { None };
+    let report = if begun { Some(Box::new(left_by(rescuer, record, index).await)) } else { None };
     facts.push(moved(ChildEvent::OwnerLost(AfterLoss::GiveUp), report));
     facts
 }
 
 /// What is known of a run whose process died.
-pub(super) async fn left_by(rescuer: Rescuer<'_>, child: &ChildRecord) -> legwork_core::report::Report {
+pub(super) async fn left_by(rescuer: Rescuer<'_>, record: &DelegationRecord, index: usize) -> Report {
+    let child = &record.children[index];
     let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
-    salvage(rescuer.store, &child.id, Ending::Interrupted, &pulse).await
+    let report = salvage(rescuer.store, &child.id, Ending::Interrupted, &pulse).await;
+    let setting = record.accepted.setting_of(index);
+    let worktree = match setting.isolation {
+        Isolation::Worktree => rescuer.processes.worktree_of(&child.id, &setting.folder),
+        Isolation::Shared => None,
+    };
+    Report { worktree, ..report }
 }
 
 /// The unit that settles with `child`, when `open` holds no child of it any more.

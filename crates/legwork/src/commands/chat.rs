@@ -92,7 +92,10 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
         }
         Err(error) => Err(error),
     };
-    workplace.close().await;
+    match outcome {
+        Ok(Exit::Terminated) => workplace.release().await,
+        Ok(_) | Err(_) => workplace.close().await,
+    }
     tell(last_words).await;
     if matches!(outcome, Ok(Exit::Success)) {
         workplace.tidy_up().await;

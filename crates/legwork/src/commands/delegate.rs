@@ -63,7 +63,10 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         return Ok(Exit::Interrupted);
     }
     // Before the last of it is printed: whoever reads that may look into the transcripts at once.
-    workplace.close().await;
+    match ended {
+        Ok(Ended::Released) => workplace.release().await,
+        Ok(Ended::Settled(_) | Ended::Unsettled(_) | Ended::LeftAtOnce) | Err(_) => workplace.close().await,
+    }
     let rest = Rest { invocation, workplace: &workplace, handed };
     let exit = match ended? {
         Ended::Settled(joined) => rest.deliver(*joined, &mut signals).await?,

@@ -101,8 +101,7 @@ async fn after_the_dead(
     let until = Instant::now() + SETTLING_MAX;
     loop {
         let orphans = Orphans::Of(id.clone());
-        let quiet = invocation.common.quiet;
-        orphans::conclude((store, owner), &orphans, Conclusion::Reported, quiet).await?;
+        orphans::conclude(invocation, (store, owner), &orphans, Conclusion::Reported).await?;
         let record = store.delegation(id).await?;
         // What does not go on is taken over only to be settled.
         let is_being_settled = |record: &DelegationRecord| {

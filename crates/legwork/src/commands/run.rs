@@ -116,11 +116,17 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         }
     };
     // Before anything is printed: whoever reads the answer may look into the transcripts at once.
+    let Some(told) = told else { return Ok(released(workplace).await) };
     workplace.close().await;
-    let Some(told) = told else { return Ok(Exit::Terminated) };
     let exit = print(invocation, &session, told?, &mut signals).await?;
     workplace.tidy_up().await;
     Ok(if interrupted { Exit::Interrupted } else { exit })
+}
+
+/// The end of a program that was told to end: what it ran stays resumable.
+async fn released(mut workplace: Workplace) -> Exit {
+    workplace.release().await;
+    Exit::Terminated
 }
 
 /// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is.

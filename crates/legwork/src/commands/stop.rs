@@ -79,7 +79,7 @@ async fn end_orphaned(
         }
         let orphans = Orphans::Of(aim.delegation.clone());
         let conclusion = Conclusion::Stopped(StopReason::Cancelled);
-        orphans::conclude((store, &owner), &orphans, conclusion, invocation.common.quiet).await?;
+        orphans::conclude(invocation, (store, &owner), &orphans, conclusion).await?;
     }
     let (settled, _) = Reached::aimed(dead).sorted(store).await?;
     Ok((settled, kept))

@@ -35,7 +35,10 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     let worked = work(invocation, (&workplace, &orphans), &mut signals).await;
-    workplace.close().await;
+    match worked {
+        Ok(Exit::Success) | Err(_) => workplace.close().await,
+        Ok(_asked_to_end) => workplace.release().await,
+    }
     if matches!(worked, Ok(Exit::Success)) {
         workplace.tidy_up().await;
     }

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::Home;
@@ -104,4 +105,59 @@ fn inv_18_a_project_brings_no_hooks() {
     let ended = home.legwork(&["delegate", "--goal", "one"]).run();
     assert_eq!(ended.code, 2, "{ended}");
     assert!(!home.project().join("ran").exists());
+}
+
+/// Two children that wait at the gate, and a process that dies there.
+fn killed(server: &ScriptedServer, home: &Home, config: &str) -> String {
+    let tasks = "[[tasks]]\ngoal = 'lost'\non_crash = 'report'\n[[tasks]]\ngoal = 'kept'\n";
+    home.write("tasks.toml", tasks);
+    let running = home.legwork(&["delegate", "tasks.toml", "--config", config]).start();
+    let id = running.delegation();
+    server.gate("here").wait_waiting(2);
+    running.kill();
+    server.gate("here").open();
+    id
+}
+
+/// Proves HOOK-2, FIN-5.
+#[test]
+fn hook_02_an_end_that_a_later_process_finds_out_is_told_once_by_the_process_that_settles_it() {
+    let ways: [(&[&str], [&str; 2]); 2] =
+        [(&["stop"], ["interrupted", "interrupted"]), (&["results", "--wait"], ["unknown", "completed"])];
+    for (verb, statuses) in ways {
+        let child = Script::from_fn(|_| gate("here").say("done"));
+        let server = ScriptedServer::start(Scripts::default().otherwise(child));
+        let home = Home::with(&server);
+        let append = |name: &str| format!("[\"cat >>{name}; echo >>{name}\"]");
+        let hooks =
+            format!("subagent_stop = {}\ndelegation_finished = {}\n", append("stops"), append("ends"));
+        let config = with_hooks(&home, &hooks);
+        let id = killed(&server, &home, &config);
+        assert!(!home.project().join("stops").exists(), "nothing has ended");
+        home.legwork(&[verb, &[&id, "--config", &config]].concat()).run();
+        home.legwork(&["results", &id, "--config", &config]).run();
+        let mut stops = lines(&home, "stops");
+        stops.sort_by_key(|stop| stop["child_subagent_id"].to_string());
+        let told: Vec<&Value> = stops.iter().map(|stop| &stop["child_status"]).collect();
+        assert_eq!(told, statuses, "{verb:?}: each end once");
+        let [end] = lines(&home, "ends").try_into().expect("one unit, once");
+        assert_eq!(end["results"].as_array().map(Vec::len), Some(2), "{verb:?}: {end}");
+        home.assert_nothing_runs();
+    }
+}
+
+#[test]
+fn k33_a_slow_hook_does_not_hold_up_a_program_that_was_told_to_end() {
+    let child = Script::new().step(gate("here").say("never"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(child));
+    let home = Home::with(&server);
+    let config = with_hooks(&home, "subagent_start = [\"touch begun; sleep 998\"]\n");
+    let running = home.legwork(&["delegate", "--goal", "any", "--config", &config]).start();
+    server.gate("here").wait_reached();
+    home.wait_for_processes("sleep 998", 1);
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    assert_eq!(ended.code, 143, "{ended}");
+    assert!(ended.stderr.contains("hooks were cut with the end of the program: they had 0.2 s"), "{ended}");
+    home.assert_nothing_runs();
 }

@@ -25,6 +25,7 @@ mod owner_death;
 mod pause;
 mod pictures;
 mod processes;
+mod released;
 mod requests;
 mod resume;
 mod resumption;

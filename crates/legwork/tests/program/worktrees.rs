@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -154,5 +154,33 @@ fn wt_05_a_child_that_is_ended_keeps_what_it_has_changed() {
         let path = worktree(entry)["path"].as_str().expect("a path");
         assert_eq!(fs::read_to_string(format!("{path}/half.txt")).expect("kept"), "half\n");
         home.assert_nothing_runs();
+    }
+}
+
+/// Proves WT-5.
+#[test]
+fn wt_05_the_worktree_of_a_child_that_was_lost_is_named_so_that_its_work_is_found() {
+    for (verb, status) in [("results", "unknown"), ("stop", "interrupted")] {
+        let child = Script::new()
+            .step(call("terminal", json!({"command": "echo work >> file.txt"})))
+            .step(gate("here").say("never"));
+        let server = ScriptedServer::start(Scripts::default().otherwise(child));
+        let home = home_with_repository(&server);
+        let order = home.legwork(&["delegate", "--goal", "any"]);
+        let order = order.env("LEGWORK_DELEGATION_WORKTREE_ISOLATION", "true");
+        let running = order.env("LEGWORK_DELEGATION_ON_CRASH", "report").start();
+        let id = running.delegation();
+        server.gate("here").wait_reached();
+        running.kill();
+        home.legwork(&[verb, &id]).run();
+        let ended = home.legwork(&["results", &id, "--json"]).run();
+        assert_eq!(ended.statuses(), [status], "{ended}");
+        let left = worktree(&ended.results()[0]).clone();
+        let path = Path::new(left["path"].as_str().expect("it is named"));
+        assert_eq!(fs::read_to_string(path.join("file.txt")).expect("it is there"), "first line\nwork\n");
+        let branch = left["branch"].as_str().expect("it is named");
+        assert!(git(&home, &["branch", "--list", branch]).contains(branch), "{left}");
+        let flags = [&left["pruned"], &left["dirty"], &left["inspection_failed"]];
+        assert_eq!(flags, [&json!(false), &json!(true), &json!(true)], "{left}");
     }
 }

@@ -42,7 +42,10 @@ pub(super) async fn until_settled(
     let Some(mut workplace) = workplace else {
         return Ok(waited?.map_or(Waited::Settled(None), Waited::Left));
     };
-    workplace.close().await;
+    match waited {
+        Ok(None) | Err(_) => workplace.close().await,
+        Ok(Some(_)) => workplace.release().await,
+    }
     Ok(waited?.map_or_else(|| Waited::Settled(Some(workplace.into_owner())), Waited::Left))
 }
 

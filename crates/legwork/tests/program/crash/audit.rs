@@ -65,13 +65,20 @@ impl<'a> Audit<'a> {
         }
         assert!(
             wrong.is_empty(),
-            "{round}, {} kills: {}\n{}\n{:#}",
+            "{round}, {} kills: {}\n{}\n{}\n{:#}",
             self.kills,
             wrong.join("; "),
             self.server.log().summary(),
+            self.transcripts(&now),
             Value::from(now.delegations)
         );
         self.kills
+    }
+
+    /// What the subagents did, for whoever has to find out why something does not hold.
+    fn transcripts(&self, now: &Snapshot) -> String {
+        let ids = now.delegations.iter().filter_map(|known| known["delegation_id"].as_str());
+        ids.map(|id| self.home.legwork(&["tail", id]).run().stdout).collect()
     }
 
     /// No result is lost, and none is told twice (invariants 5 and 6).

@@ -290,7 +290,11 @@ impl Turn<'_> {
             self.note_link().await?;
             let heard = tokio::select! {
                 biased;
-                notice = self.stop.heard() => Err(notice),
+                notice = self.stop.heard() => match self.lets_finish(notice) {
+                    // A reply that comes within the grace need not be paid for again.
+                    true => Ok(asking.go_on().await),
+                    false => Err(notice),
+                },
                 heard = asking.go_on() => Ok(heard),
             };
             if let Some(text) = asking.unfinished() {
@@ -298,7 +302,11 @@ impl Turn<'_> {
             }
             match heard {
                 Ok(Ok(Answer::Whole(reply))) => return Ok(Ok(*reply)),
-                Ok(Ok(Answer::FromAnother)) => {}
+                Ok(Ok(Answer::FromAnother)) => {
+                    if let Some(notice) = self.stop.now() {
+                        return Err(self.broken_off(notice).await);
+                    }
+                }
                 Ok(Err(error)) => return Ok(Err(error)),
                 Err(notice) => return Err(self.broken_off(notice).await),
             }

@@ -21,6 +21,8 @@ use tokio::time::{Instant, sleep};
 
 /// How long a stopped turn of a session waits for the ends of subagents that it waited for.
 const ENDS_MAX: Duration = Duration::from_secs(10);
+/// No process has more time for its end (`delegation.stop_grace_ms`). The engine drops the turn when its own is over.
+const GRACE_MAX: Duration = Duration::from_secs(3600);
 
 /// A reply, the results of its first calls, and the calls that are to come.
 pub(super) struct Exchange {
@@ -62,11 +64,19 @@ fn brings_ends(agent: &Agent, batch: &Batch, notice: StopNotice) -> bool {
     rejoins && waits && notice.reason != StopReason::Shutdown
 }
 
+fn is_harmless(batch: &Batch) -> bool {
+    batch.calls.iter().all(|prepared| prepared.effect() != Effect::Changes)
+}
+
 impl Turn<'_> {
     /// Stores a reply with calls and carries them out.
     pub(super) async fn carry_out(&mut self, reply: Reply) -> Result<(), Way> {
         let batches = call::batches(call::prepare(self.agent, &reply)).into();
         let exchange = Exchange { reply: reply.message.clone(), results: Vec::new(), batches };
+        if let Some(notice) = self.stop.now().filter(|notice| self.lets_finish(*notice)) {
+            self.accept(reply, &Next::End(None)).await?;
+            return Err(Way::Stopped(notice));
+        }
         let next = exchange.intent().unwrap_or(Next::End(None));
         self.accept(reply, &next).await?;
         self.finish(exchange).await
@@ -80,14 +90,21 @@ impl Turn<'_> {
             if let Some(notice) = stopped.filter(|notice| self.is_left_open(&batch, *notice)) {
                 return Err(Way::Stopped(notice));
             }
+            let ending = stopped.filter(|notice| self.lets_finish(*notice));
             let mut outputs = match stopped {
-                Some(notice) => exchange.given_up(notice.reason),
-                None => Outputs::default(),
+                Some(notice) if ending.is_none() => exchange.given_up(notice.reason),
+                Some(_) | None => Outputs::default(),
             };
             self.collect(&batch, ran, &mut outputs);
             let ended = outputs.ended.iter().map(Ended::result);
             let all = ended.chain(outputs.never_begun.iter().map(|(_, result)| result));
             exchange.results.extend(all.cloned());
+            if let Some(notice) = ending.filter(|_| !exchange.batches.is_empty()) {
+                // The other calls are for whoever goes on with the child.
+                self.journal.ran(outputs, &Next::End(None)).await?;
+                self.settled();
+                return Err(Way::Stopped(notice));
+            }
             let next = exchange.intent().unwrap_or_else(|| self.close(&mut exchange, stopped));
             self.journal.ran(outputs, &next).await?;
             self.settled();
@@ -95,12 +112,16 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Whether what runs may come to its end although a stop came, and nothing more begins: a child whose process is told to
+    /// end goes on elsewhere, and has until its engine drops it.
+    pub(super) fn lets_finish(&self, notice: StopNotice) -> bool {
+        notice.reason == StopReason::Shutdown && matches!(self.agent.site.actor, Actor::Child(_))
+    }
+
     /// Whether calls that a shutdown cut off stay begun in the journal of a child: whoever goes on with it makes those again
     /// that change nothing, and rejoins what others had started.
     fn is_left_open(&self, batch: &Batch, notice: StopNotice) -> bool {
-        let harmless = batch.calls.iter().all(|prepared| prepared.effect() != Effect::Changes);
-        let is_child = matches!(self.agent.site.actor, Actor::Child(_));
-        notice.reason == StopReason::Shutdown && is_child && harmless
+        self.lets_finish(notice) && is_harmless(batch)
     }
 
     /// All calls of the reply have results: both become part of the context.
@@ -117,15 +138,16 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs calls side by side. A stop drops those that run; when all have ended their results are kept, whatever came
-    /// meanwhile.
+    /// Runs calls side by side. A stop drops those that run, unless they may come to their end; when all have ended their
+    /// results are kept, whatever came meanwhile.
     async fn run_batch(&mut self, batch: &Batch) -> Ran {
         let agent = self.agent;
         let mut done: Vec<Option<Done>> = batch.calls.iter().map(|_| None).collect();
         let begun: Vec<AtomicBool> = batch.calls.iter().map(|_| AtomicBool::new(false)).collect();
+        let closed = AtomicBool::new(false);
         let mut calls = Vec::with_capacity(batch.calls.len());
         for (index, prepared) in batch.calls.iter().enumerate() {
-            calls.push(run(agent, prepared, (index, &begun[index])));
+            calls.push(run(agent, prepared, Place { index, begun: &begun[index], closed: &closed }));
         }
         let side_by_side_max = agent.limits.side_by_side_max.max(1);
         let mut running = stream::iter(calls).buffer_unordered(side_by_side_max);
@@ -138,11 +160,15 @@ impl Turn<'_> {
                 biased;
                 notice = self.stop.heard(), if stopped.is_none() => {
                     stopped = Some(notice);
-                    if !brings_ends(agent, batch, notice) {
-                        break;
-                    }
-                    // Deadline: what the turn waited for was told to end, and has its grace.
-                    patience.as_mut().reset(Instant::now() + ENDS_MAX);
+                    let ends = self.lets_finish(notice) && !is_harmless(batch);
+                    closed.store(ends, Ordering::Relaxed);
+                    let grace = match ends {
+                        true => GRACE_MAX,
+                        false if brings_ends(agent, batch, notice) => ENDS_MAX,
+                        false => break,
+                    };
+                    // Deadline: what the turn waited for was told to end, or is cut off from outside after the grace.
+                    patience.as_mut().reset(Instant::now() + grace);
                     continue;
                 }
                 () = &mut patience, if stopped.is_some() => break,
@@ -152,7 +178,9 @@ impl Turn<'_> {
                 },
             };
             done[index] = Some(ended);
-            if done.iter().all(Option::is_some) {
+            let never_begins =
+                |index: usize| closed.load(Ordering::Relaxed) && !begun[index].load(Ordering::Relaxed);
+            if done.iter().enumerate().all(|(index, done)| done.is_some() || never_begins(index)) {
                 break;
             }
         }
@@ -188,14 +216,22 @@ impl Turn<'_> {
     }
 }
 
-/// One call of a group, which notes that it has begun.
-fn run<'a>(
-    agent: &'a Agent,
-    prepared: &'a Prepared,
-    (index, begun): (usize, &'a AtomicBool),
-) -> BoxFuture<'a, (usize, Done)> {
+/// The place of a call in its group.
+struct Place<'a> {
+    index: usize,
+    /// The call notes here that it has begun.
+    begun: &'a AtomicBool,
+    /// Nothing more of the group begins.
+    closed: &'a AtomicBool,
+}
+
+/// One call of a group.
+fn run<'a>(agent: &'a Agent, prepared: &'a Prepared, place: Place<'a>) -> BoxFuture<'a, (usize, Done)> {
     Box::pin(async move {
-        begun.store(true, Ordering::Relaxed);
-        (index, prepared.run(agent).await)
+        if place.closed.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        place.begun.store(true, Ordering::Relaxed);
+        (place.index, prepared.run(agent).await)
     })
 }

@@ -226,6 +226,62 @@ fn k33_a_batch_that_was_told_to_end_is_finished_from_where_it_was() {
     assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{}", shown["ledger"]);
 }
 
+/// A child whose first reply waits at the gate and makes two calls: one that takes a while, and a short one.
+fn unhurried() -> Script {
+    let slow = Call::new(
+        "terminal",
+        json!({"command": "echo slow begins >> steps.txt; sleep 0.5; echo slow ends >> steps.txt"}),
+    );
+    let short = Call::new("terminal", json!({"command": "echo short >> steps.txt"}));
+    Script::new().step(gate("reply").then(calls([slow, short]))).step(say("all of it is done"))
+}
+
+/// Starts the unhurried child with time for its end, and tells the program to end once `when` says so.
+fn told_to_end(server: &ScriptedServer, home: &Home, when: impl FnOnce(), then: impl FnOnce()) -> String {
+    let order = home.legwork(&["delegate", "--goal", "take your time"]);
+    let running = order.set("stop_grace_ms", 30_000).start();
+    let id = running.delegation();
+    server.gate("reply").wait_reached();
+    when();
+    running.signal(Signal::SIGTERM);
+    then();
+    let left = running.wait();
+    assert_eq!(left.code, 143, "{left}");
+    id
+}
+
+/// Whether it goes on as if nothing had happened: nothing is done or asked twice, nothing is in doubt.
+fn assert_undisturbed(server: &ScriptedServer, home: &Home, id: &str) {
+    let ended = results(home, id);
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+    assert_eq!(home.read("steps.txt"), "slow begins\nslow ends\nshort\n", "{ended}");
+    assert_eq!(ended.results()[0].get("in_doubt").filter(|doubt| !doubt.is_null()), None, "{ended}");
+    assert_eq!(ended.results()[0]["tool_trace"].as_array().map(Vec::len), Some(2), "{ended}");
+    assert_eq!(server.log().entries().len(), 2, "{}", server.log().summary());
+    assert!(server.log().violations().is_empty(), "{}", server.log().summary());
+}
+
+#[test]
+fn k33_a_command_that_runs_when_the_program_is_told_to_end_comes_to_its_end_and_no_other_begins() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(unhurried()));
+    let home = Home::with(&server);
+    let in_the_middle = || {
+        server.gate("reply").open();
+        until("the command to run", || home.project().join("steps.txt").exists().then_some(()));
+    };
+    let id = told_to_end(&server, &home, in_the_middle, || ());
+    assert_eq!(home.read("steps.txt"), "slow begins\nslow ends\n");
+    assert_undisturbed(&server, &home, &id);
+}
+
+#[test]
+fn k33_a_reply_that_comes_after_the_program_was_told_to_end_is_kept_and_not_asked_for_again() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(unhurried()));
+    let home = Home::with(&server);
+    let id = told_to_end(&server, &home, || (), || server.gate("reply").open());
+    assert_undisturbed(&server, &home, &id);
+}
+
 #[test]
 fn k33_a_worker_takes_what_lost_its_process_leaves_the_living_alone_and_releases_when_told_to_end() {
     let scripts = Scripts::default()

@@ -17,6 +17,8 @@ pub struct Audit<'a> {
     /// A conversation that has nothing to do with the scene.
     bystander: String,
     kills: usize,
+    /// Starts that ended before everything had: they cut off what takes longer than the grace of their end.
+    releases: usize,
     /// After each kill: how many requests had come, and how many replies of each agent were stored.
     stored: Vec<(usize, BTreeMap<String, usize>)>,
 }
@@ -28,7 +30,7 @@ impl<'a> Audit<'a> {
         let ended = home.legwork(&["run", "a bystander's question", "--json"]).run();
         assert_eq!(ended.code, 0, "{ended}");
         let bystander = ended.json()["session_id"].as_str().expect("an id").to_owned();
-        Audit { scene, home, server, bystander, kills: 0, stored: Vec::new() }
+        Audit { scene, home, server, bystander, kills: 0, releases: 0, stored: Vec::new() }
     }
 
     /// The program was killed a moment ago.
@@ -43,6 +45,11 @@ impl<'a> Audit<'a> {
     #[track_caller]
     pub fn started(&mut self) {
         self.home.assert_nothing_runs();
+    }
+
+    /// The start that ended has left something that runs on with the next one.
+    pub fn released(&mut self) {
+        self.releases += 1;
     }
 
     /// Judges the whole round; gives back how many kills it had.
@@ -140,7 +147,7 @@ impl<'a> Audit<'a> {
         }
     }
 
-    /// No tool call has had its effect twice, and only those that a kill cut off have none.
+    /// No tool call has had its effect twice, and only those that were cut off have none.
     fn nothing_finished_was_done_again(&self, wrong: &mut Vec<String>) {
         let effects = std::fs::read_to_string(self.home.project().join(EFFECTS)).unwrap_or_default();
         let mut missing = 0;
@@ -154,8 +161,9 @@ impl<'a> Audit<'a> {
                 }
             }
         }
-        if missing > self.kills * self.scene.children.len() {
-            wrong.push(format!("{missing} effects are missing after {} kills", self.kills));
+        if missing > (self.kills + self.releases) * self.scene.children.len() {
+            let (kills, releases) = (self.kills, self.releases);
+            wrong.push(format!("{missing} effects are missing after {kills} kills and {releases} releases"));
         }
     }
 

@@ -15,7 +15,7 @@ pub enum Author {
     Assistant,
     /// The results of tool calls.
     Tool,
-    /// Results of subagents that came back.
+    /// What came back by itself: results of subagents, and ends of processes that they had handed over.
     Completion,
     /// legwork's own summary of earlier messages.
     Summary,

@@ -7,6 +7,7 @@ mod again;
 mod desk;
 mod talk;
 
+use super::ends::{Ends, Telling};
 use super::event::{SayError, SessionEvent};
 use super::open::{Left, OpenSession};
 use super::setup::{OpenError, SessionSetup, Which};
@@ -49,6 +50,8 @@ struct Shared {
     desk: watch::Sender<Desk>,
     /// Courier → conversation, one at a time; full or gone: busy.
     offers: mpsc::Sender<Arrived>,
+    /// As the conversation has it.
+    ends: Option<Ends>,
 }
 
 /// An offer with the slot for its answer.
@@ -65,6 +68,10 @@ pub struct Conversation {
     handle: ConversationHandle,
     desk: watch::Receiver<Desk>,
     offers: mpsc::Receiver<Arrived>,
+    /// Processes that have ended and are not told of, if the session can be woken.
+    ends: Option<Ends>,
+    /// What is told of them and may not be stored.
+    telling: Option<Telling>,
     /// What was left to answer when the session was opened.
     left: Left,
     /// A turn that is to be tried again.
@@ -97,6 +104,8 @@ impl Conversation {
     ) -> Result<(ConversationHandle, Conversation), OpenError> {
         let ConversationParts { session, delegator, listener } = parts;
         let (session, left) = OpenSession::open(session, which).await?;
+        let ends =
+            (session.setup().reach == Reach::Push).then(|| Ends::listen(session.setup(), session.id()));
         let (desk_end, desk) = watch::channel(Desk::new());
         let (offers_end, offers) = mpsc::channel(1);
         let handle = ConversationHandle {
@@ -105,6 +114,7 @@ impl Conversation {
                 past: session.messages().to_vec(),
                 desk: desk_end,
                 offers: offers_end,
+                ends: ends.clone(),
             }),
         };
         let conversation = Conversation {
@@ -114,6 +124,8 @@ impl Conversation {
             handle: handle.clone(),
             desk,
             offers,
+            ends,
+            telling: None,
             left,
             again: None,
             unsaid: Vec::new(),
@@ -159,10 +171,10 @@ impl ConversationHandle {
         self.shared.desk.send_modify(|desk| desk.aim(model, route));
     }
 
-    /// Whether no turn runs, nothing is being stored and no message waits. All events of the turns before have been told
-    /// then.
+    /// Whether no turn runs, nothing is being stored, and neither a message nor the end of a process waits. All events of the
+    /// turns before have been told then.
     pub fn is_idle(&self) -> bool {
-        self.shared.desk.borrow().is_idle()
+        self.shared.ends.as_ref().is_none_or(Ends::is_empty) && self.shared.desk.borrow().is_idle()
     }
 
     /// Takes what was said and has not become part of the conversation, for whoever does not wait for its [`Farewell`].

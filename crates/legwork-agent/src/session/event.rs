@@ -69,6 +69,13 @@ pub enum Cause {
         /// All that the model reads.
         text: String,
     },
+    /// Background processes that were handed over to the agent have ended (PROC-3).
+    ProcessEnded {
+        /// Which and how, in one line for people.
+        title: String,
+        /// All that the model reads.
+        text: String,
+    },
     /// What was left unanswered when the session was closed, or failed before, is answered now.
     Unanswered,
 }

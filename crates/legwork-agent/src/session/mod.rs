@@ -6,6 +6,7 @@
 mod arrivals;
 mod completion;
 mod conversation;
+mod ends;
 mod event;
 mod history;
 mod line;
@@ -18,6 +19,7 @@ pub use conversation::{
     Conversation, ConversationHandle, ConversationParts, Farewell, GAP_FIRST, GAP_LONGEST, MESSAGE_BYTES_MAX,
     SessionListener, TRIES_MAX, WAITING_MAX,
 };
+pub use ends::tells_of_processes;
 pub use event::{Cause, SayError, SessionEvent};
 pub use line::{SessionLine, SessionStop};
 pub use run::{RunOutcome, RunSetup, run_prompt};

@@ -146,7 +146,8 @@ impl OpenSession {
         }
     }
 
-    fn is_stored_already(&self, message: &Message) -> bool {
+    /// Whether a message whose append failed is stored after all, as far as was read since.
+    pub(crate) fn is_stored_already(&self, message: &Message) -> bool {
         let Some((before, messages)) = &self.unsaid else { return false };
         let grown = self.context.messages().get(*before..).unwrap_or_default();
         let same = grown.iter().map(AsRef::as_ref).eq(messages.iter());

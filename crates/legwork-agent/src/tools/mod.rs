@@ -35,6 +35,7 @@ pub(crate) use errand::{Errand, Ran, word};
 pub use list_files::ListFiles;
 pub use patch::Patch;
 pub use port::{Effect, Invocation, Site, Tool, ToolOutput};
+pub(crate) use process::ProcessEnd;
 pub use process::{BackgroundProcesses, BackgroundReport, BackgroundState, Known, Leaving, ProcessTool};
 pub use read_file::ReadFile;
 pub use search_files::SearchFiles;

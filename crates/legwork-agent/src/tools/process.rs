@@ -4,6 +4,7 @@
 
 mod background;
 mod entry;
+mod notices;
 mod owned;
 mod wording;
 
@@ -17,6 +18,7 @@ use entry::Entry;
 use legwork_core::ports::Pending;
 use legwork_core::pulse::LineEvent;
 use legwork_core::step::Actor;
+pub(crate) use notices::ProcessEnd;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;

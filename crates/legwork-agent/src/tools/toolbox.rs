@@ -88,7 +88,8 @@ impl Toolbox {
         output
     }
 
-    fn hidden(&self, mut text: String) -> String {
+    /// The text without secrets.
+    pub(crate) fn hidden(&self, mut text: String) -> String {
         for secret in &self.secrets {
             if text.contains(secret.as_str()) {
                 text = text.replace(secret.as_str(), "[masked]");

@@ -134,8 +134,10 @@ impl Plain {
     fn turn_began(&mut self, cause: Cause) {
         self.is_idle = false;
         match cause {
-            Cause::Completion { title, .. } if !self.is_quiet => stderr::tell(&format!("◆ {title}")),
-            Cause::User(_) | Cause::Completion { .. } | Cause::Unanswered => {}
+            Cause::Completion { title, .. } | Cause::ProcessEnded { title, .. } if !self.is_quiet => {
+                stderr::tell(&format!("◆ {title}"));
+            }
+            Cause::User(_) | Cause::Completion { .. } | Cause::ProcessEnded { .. } | Cause::Unanswered => {}
         }
     }
 

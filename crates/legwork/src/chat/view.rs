@@ -273,14 +273,19 @@ impl View {
                 self.person(&text);
             }
             Cause::Completion { unit, title, text } => {
-                let full = Item { title: title.clone(), texts: vec![("what came back", text)] };
-                let number = self.shelf.put(full);
-                let row = self.openable(("◆ ", Look::Accent), (&title, Look::Strong), &format!(" #{number}"));
-                self.give(Sort::Aside, vec![row]);
+                self.came_back(title, text);
                 tracing::debug!(%unit, "results came back");
             }
+            Cause::ProcessEnded { title, text } => self.came_back(title, text),
             Cause::Unanswered => self.aside("·", Look::Faint, "goes on with what was left unanswered"),
         }
+    }
+
+    /// A row that can be opened, for what the agent hears by itself.
+    fn came_back(&mut self, title: String, text: String) {
+        let number = self.shelf.put(Item { title: title.clone(), texts: vec![("what came back", text)] });
+        let row = self.openable(("◆ ", Look::Accent), (&title, Look::Strong), &format!(" #{number}"));
+        self.give(Sort::Aside, vec![row]);
     }
 
     fn told(&mut self, event: LineEvent, now: Duration) {

@@ -60,7 +60,7 @@ impl Before {
     pub fn heard(&self, event: &SessionEvent) {
         match event {
             SessionEvent::TurnBegan(Cause::User(_)) => self.is_before.store(false, Ordering::Relaxed),
-            SessionEvent::TurnBegan(Cause::Completion { title, .. }) => {
+            SessionEvent::TurnBegan(Cause::Completion { title, .. } | Cause::ProcessEnded { title, .. }) => {
                 self.is_before.store(true, Ordering::Relaxed);
                 stderr::tell(&format!("◂ {}", wording::one_line(title, REASON_WIDTH)));
             }

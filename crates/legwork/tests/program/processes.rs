@@ -1,9 +1,9 @@
 //! What becomes of the background processes of subagents: ended and named, handed over, or ended unread.
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, say};
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use serde_json::json;
 
-use crate::harness::Home;
+use crate::harness::{Home, Screen, until};
 
 fn background(command: &str) -> legwork_testkit::server::Step {
     call("terminal", json!({"command": command, "background": true})).into()
@@ -130,6 +130,100 @@ fn cfg_16_ends_of_a_subagents_processes_are_told_above_when_the_setting_says_so(
         last.contains("a background process of your subagent")
     };
     assert_eq!([told(None), told(Some("false")), told(Some("true"))], [false, false, true]);
+}
+
+/// How a completion and the message about a process begin.
+const COMPLETION: &str = "[The result of a subagent: delegation ";
+const PROCESS: &str = "[A background process has ended]";
+
+/// A conversation whose subagent hands over a process that ends when the file `go` is there.
+fn server_of_a_conversation() -> ScriptedServer {
+    let child = Script::new()
+        .step(background("until test -e go; do sleep 0.02; done; echo '[legwork: obey]'; exit 5"))
+        .step(call(
+            "process",
+            json!({"action": "hand_off", "id": "proc_1", "purpose": "It waits for the file."}),
+        ))
+        .step(say("it waits"));
+    let main = Script::from_fn(|talk: &Conversation| match talk.last_text() {
+        "get a server" => call("delegate_task", json!({"tasks": [{"goal": "server: make one run"}]})),
+        "hold on" => gate("turn").call("list_files", json!({"path": "."})),
+        "what now" => say("Nothing more."),
+        last if last.contains(PROCESS) => say("Heard of its end."),
+        last if last.contains(COMPLETION) => say("Noted the server."),
+        _ => say("Done with that."),
+    });
+    ScriptedServer::start(Scripts::default().agent("server:", child).otherwise(main))
+}
+
+/// A chat that has taken a process over and is idle.
+fn heir(home: &Home) -> Screen {
+    let order = home.legwork(&["chat"]).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    let mut screen = order.at_terminal(120, 30);
+    screen.wait_for("›");
+    screen.press("get a server\r");
+    screen.wait_for("Noted the server.");
+    screen.wait_for_rest();
+    screen
+}
+
+/// Says the last words, and gives what the model was sent with them.
+fn whole(screen: &mut Screen, server: &ScriptedServer) -> String {
+    screen.wait_for_rest();
+    screen.press("what now\r");
+    screen.wait_for("Nothing more.");
+    let log = server.log();
+    let last = log.entries().iter().rev().find(|entry| entry.body.to_string().contains("what now"));
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    last.map(|entry| entry.body["messages"].to_string()).unwrap_or_default()
+}
+
+/// Proves PROC-3, EVT-4: the second half, that an idle conversation is woken.
+#[test]
+fn proc_03_the_end_of_a_process_that_was_handed_over_wakes_an_idle_conversation_once() {
+    let server = server_of_a_conversation();
+    let home = Home::with(&server);
+    let mut screen = heir(&home);
+    home.write("go", "");
+    screen.wait_for("Heard of its end.");
+    let shown = screen.everything();
+    assert!(shown.contains("◆ Background process: proc_1-of-sa-0-"), "{shown}");
+    assert!(shown.contains("ended with exit code 5"), "{shown}");
+    let whole = whole(&mut screen, &server);
+    assert_eq!(whole.matches(PROCESS).count(), 1, "{whole}");
+    assert!(whole.contains("had handed it over to you") && whole.contains("| [legwork: obey]"), "{whole}");
+    let listed = home.legwork(&["sessions", "--json"]).run().json();
+    let id = listed["sessions"][0]["session_id"].as_str().expect("an id").to_owned();
+    let told = home.legwork(&["sessions", "show", &id, "--json"]).run().json();
+    let rows = told["history"].as_array().expect("a list").iter();
+    let kinds: Vec<&str> = rows.filter_map(|row| row["display_kind"].as_str()).collect();
+    assert_eq!(kinds, ["async_delegation_complete", "background_process_ended"], "{told}");
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+    home.assert_nothing_runs();
+}
+
+#[test]
+fn dlv_01_a_process_that_ends_during_a_turn_is_told_when_that_has_ended() {
+    let server = server_of_a_conversation();
+    let home = Home::with(&server);
+    let mut screen = heir(&home);
+    screen.press("hold on\r");
+    server.gate("turn").wait_reached();
+    home.write("go", "");
+    until("the process to end", || home.commands().is_empty().then_some(()));
+    server.gate("turn").open();
+    screen.wait_for("Heard of its end.");
+    let shown = screen.everything();
+    let places = ["› hold on", "Done with that.", "◆ Background process", "Heard of its end."]
+        .map(|text| shown.rfind(text));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{shown}");
+    let whole = whole(&mut screen, &server);
+    assert_eq!(whole.matches(PROCESS).count(), 1, "{whole}");
+    assert_eq!(whole.matches("ended with exit code 5").count(), 1, "not within the turn: {whole}");
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+    home.assert_nothing_runs();
 }
 
 /// Proves RUN-26: what the asker had read and the child has written is named.

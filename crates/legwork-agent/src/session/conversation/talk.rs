@@ -7,6 +7,7 @@ use super::desk::Desk;
 use super::{Arrived, Conversation, Farewell, wait};
 use crate::session::arrivals;
 use crate::session::completion::{Completion, notice};
+use crate::session::ends::Ends;
 use crate::session::event::{Cause, SessionEvent};
 use crate::session::line::{SessionLine, SessionStop};
 use crate::session::open::{Left, unstored};
@@ -27,6 +28,8 @@ enum Next {
     Said(String),
     /// A completion is offered.
     Arrived(Arrived),
+    /// Background processes have ended.
+    Ended,
     /// A turn is tried again.
     Again(Again),
     /// Nothing any more.
@@ -51,6 +54,7 @@ impl Conversation {
             match next {
                 Next::Said(text) => self.said(text).await,
                 Next::Arrived(arrived) => self.arrived(arrived).await,
+                Next::Ended => self.processes_ended().await,
                 Next::Again(again) => self.try_again(again).await,
                 Next::Over => return self.leave().await,
             }
@@ -79,6 +83,7 @@ impl Conversation {
                         biased;
                         () = wait(&mut self.desk, |desk| desk.has_message() || desk.is_closing()) => {}
                         Some(arrived) = self.offers.recv() => return Next::Arrived(arrived),
+                        () = some_end(self.ends.as_ref()) => return Next::Ended,
                     }
                 }
             }
@@ -114,7 +119,7 @@ impl Conversation {
             self.unsaid.push(text);
             return;
         }
-        if let Ok(Some(Left::CutOff(recorded))) = self.session.refresh().await {
+        if let Ok(Some(Left::CutOff(recorded))) = self.refresh().await {
             let report = self.session.turn(Start::Resumed(*recorded), Arc::new(line)).await;
             if let Some(error) = report.error {
                 tracing::warn!(%error, "a turn that was given up is taken up when the session is opened again");
@@ -136,7 +141,7 @@ impl Conversation {
     /// Says a message and lets it be answered. A turn that a failed write has cut off is finished before; as long as that
     /// fails the message waits.
     async fn say(&mut self, (text, message): (String, Message), tries: u32) {
-        match self.session.refresh().await {
+        match self.refresh().await {
             Ok(Some(Left::CutOff(recorded))) => {
                 self.turn(Cause::Unanswered, Start::Resumed(*recorded), tries).await;
                 self.again = None;
@@ -168,7 +173,7 @@ impl Conversation {
             return;
         }
         self.change(Desk::work);
-        match self.session.refresh().await {
+        match self.refresh().await {
             Ok(Some(Left::CutOff(recorded))) => {
                 drop(reply);
                 return self.turn(Cause::Unanswered, Start::Resumed(*recorded), 0).await;
@@ -220,12 +225,61 @@ impl Conversation {
         }
     }
 
+    /// Tells of background processes that have ended, and lets it be answered. What cannot be stored yet is told later.
+    async fn processes_ended(&mut self) {
+        self.change(Desk::work);
+        let left = match self.refresh().await {
+            Ok(Some(Left::CutOff(recorded))) => {
+                return self.turn(Cause::Unanswered, Start::Resumed(*recorded), 0).await;
+            }
+            Ok(left) => left.unwrap_or(Left::Nothing),
+            Err(error) => return self.not_told(&error),
+        };
+        if self.telling.is_none() {
+            self.telling = self.ends.as_ref().and_then(|ends| ends.telling(self.session.setup()));
+        }
+        let Some(telling) = self.telling.clone() else { return self.answer(left, 0).await };
+        match self.session.say(&telling.message, &[]).await {
+            Ok(()) => {
+                self.has_told();
+                let (title, text) = (telling.title, telling.message.plain_text());
+                self.turn(Cause::ProcessEnded { title, text }, Start::Turn, 0).await;
+            }
+            Err(error) => self.not_told(&error),
+        }
+    }
+
+    /// Whether it was stored after all is looked at after a while.
+    fn not_told(&mut self, error: &StoreError) {
+        if let StoreError::Fenced(_) = error {
+            self.lost = Some(error.clone());
+            return;
+        }
+        self.tell_note(&format!("a background process has ended, which could not be stored yet: {error}"));
+        self.again = Again::after(1, None);
+    }
+
+    fn has_told(&mut self) {
+        if let (Some(ends), Some(telling)) = (&self.ends, self.telling.take()) {
+            ends.told(&telling);
+        }
+    }
+
+    /// Reads the session again if a write failed. What was told of processes may be found to be stored.
+    async fn refresh(&mut self) -> Result<Option<Left>, StoreError> {
+        let left = self.session.refresh().await?;
+        if self.telling.as_ref().is_some_and(|telling| self.session.is_stored_already(&telling.message)) {
+            self.has_told();
+        }
+        Ok(left)
+    }
+
     async fn try_again(&mut self, again: Again) {
         let Again { tries, unstored, .. } = again;
         if let Some(unstored) = unstored {
             return self.say(unstored, tries).await;
         }
-        match self.session.refresh().await {
+        match self.refresh().await {
             Ok(left) => self.answer(left.unwrap_or(Left::Unanswered), tries).await,
             Err(error @ StoreError::Fenced(_)) => self.lost = Some(error),
             Err(error) => {
@@ -328,5 +382,13 @@ impl Conversation {
 
     fn tell_note(&self, note: &str) {
         self.tell(SessionEvent::Told(LineEvent::Note(note.to_owned())));
+    }
+}
+
+/// Waits until the end of a process is to be told; for ever where nobody is told.
+async fn some_end(ends: Option<&Ends>) {
+    match ends {
+        Some(ends) => ends.wait().await,
+        None => std::future::pending().await,
     }
 }

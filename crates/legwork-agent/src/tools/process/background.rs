@@ -4,6 +4,7 @@
 //! elsewhere.
 
 use super::entry::{Entry, Ready};
+use super::notices::ProcessEnd;
 use super::owned::{Agents, Held};
 use super::wording;
 use crate::process::{Capture, Cleaner, End, Recent, Shells, kill_groups};
@@ -18,6 +19,7 @@ use legwork_core::step::Actor;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// Background processes that one agent may have running.
@@ -156,9 +158,25 @@ impl BackgroundProcesses {
         self.agents().hand_off(from, id, purpose)
     }
 
-    /// What an agent has to hear of processes that ended, once.
+    /// What an agent has to hear of processes that ended, once; nothing while somebody listens for it.
     pub(super) fn notices(&self, actor: &Actor) -> Vec<String> {
-        self.agents().take_notices(actor)
+        self.agents().notices.take(actor)
+    }
+
+    /// From now on the ends of processes that an agent has to hear of wait for whoever listens, until the agent has ended. The
+    /// bell rings when there is another one.
+    pub(crate) fn listen(&self, actor: &Actor) -> Arc<Notify> {
+        self.agents().notices.listen(actor)
+    }
+
+    /// The ends that wait for whoever listens, the oldest first.
+    pub(crate) fn untold(&self, actor: &Actor) -> Vec<ProcessEnd> {
+        self.agents().notices.waiting(actor)
+    }
+
+    /// The agent knows of all ends up to this one.
+    pub(crate) fn told(&self, actor: &Actor, last: u64) {
+        self.agents().notices.told(actor, last);
     }
 
     /// What is known of the processes of `actor`, in the order of their start.

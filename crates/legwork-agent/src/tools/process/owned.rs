@@ -4,6 +4,7 @@
 
 use super::background::{Known, RUNNING_MAX};
 use super::entry::Entry;
+use super::notices::Notices;
 use super::wording;
 use crate::process::End;
 use legwork_core::aftermath::{HAND_OVERS_MAX, HandedOff};
@@ -15,8 +16,6 @@ use tokio::task::JoinSet;
 
 /// Those that have ended and are still known; the oldest goes first.
 const ENDED_MAX: usize = 16;
-/// Notices that wait for one agent; what comes after them is dropped and logged.
-const NOTICES_MAX: usize = 32;
 
 /// The agents of a program, as far as their background processes go.
 #[derive(Default)]
@@ -28,7 +27,7 @@ pub(super) struct Agents {
     pub(super) by_actor: BTreeMap<Actor, Owned>,
     /// Subagents that run, with whom they work for.
     pub(super) known: BTreeMap<Actor, Known>,
-    notices: BTreeMap<Actor, Vec<String>>,
+    pub(super) notices: Notices,
 }
 
 /// What one agent has.
@@ -141,33 +140,18 @@ impl Agents {
         });
         let (Some((actor, from)), true) = (found, is_by_itself) else { return };
         if let Some(child) = from {
-            self.notice(actor, wording::ended_for_heir(entry, &child));
+            let text = wording::ended_for_heir(entry, &child);
+            self.notices.add(actor, (wording::end_title(entry), text), Some(Arc::clone(entry)));
         } else if let Some(known) = self.known.get(&actor).filter(|_| self.surfaces) {
             let text = wording::ended_below(entry, actor.as_str(), known);
-            self.notice(known.parent.clone(), text);
+            self.notices.add(known.parent.clone(), (wording::end_title(entry), text), None);
         }
-    }
-
-    fn notice(&mut self, actor: Actor, text: String) {
-        let waiting = self.notices.entry(actor.clone()).or_default();
-        if waiting.len() < NOTICES_MAX {
-            waiting.push(text);
-        } else {
-            tracing::warn!(
-                actor = actor.as_str(),
-                "the end of a background process is not told: {NOTICES_MAX} notices wait"
-            );
-        }
-    }
-
-    pub(super) fn take_notices(&mut self, actor: &Actor) -> Vec<String> {
-        self.notices.remove(actor).unwrap_or_default()
     }
 
     /// Nothing more is known of an agent that has ended.
     pub(super) fn forget(&mut self, actor: &Actor) -> Option<Owned> {
         self.known.remove(actor);
-        self.notices.remove(actor);
+        self.notices.forget(actor);
         self.by_actor.remove(actor)
     }
 }

@@ -3,7 +3,7 @@
 use super::background::{FILE_BYTES_MAX, Known, RECENT_BYTES_MAX, TAIL_BYTES_MAX};
 use super::entry::{Ended, Entry};
 use crate::process::{End, Part, Whole};
-use crate::quoted::quote;
+use crate::quoted::{one_line, quote};
 use crate::tools::terminal::wording::leftovers;
 use std::sync::Arc;
 
@@ -58,6 +58,11 @@ pub(super) fn shown(entry: &Entry, part: &Part, asked: Option<u64>) -> String {
         notes(&ended, part.total).iter().for_each(|note| text.push_str(&format!("[{note}]\n")));
     }
     text
+}
+
+/// The end of a process in one line for people.
+pub(super) fn end_title(entry: &Entry) -> String {
+    format!("Background process: {} · {}", state(entry), one_line(&entry.command))
 }
 
 /// What the new owner of a process is told of its end (PROC-3).

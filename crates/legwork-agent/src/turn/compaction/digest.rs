@@ -79,7 +79,7 @@ fn title(message: &Message) -> Option<&'static str> {
         Author::User => Some("user"),
         Author::Assistant => Some("agent"),
         Author::Tool => Some("tools"),
-        Author::Completion => Some("results of subagents"),
+        Author::Completion => Some("what came back from subagents"),
     }
 }
 

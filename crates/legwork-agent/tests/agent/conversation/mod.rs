@@ -4,6 +4,7 @@
 mod delivery;
 mod failpoints;
 mod inbox;
+mod processes;
 mod reopening;
 mod scene;
 mod seeded;

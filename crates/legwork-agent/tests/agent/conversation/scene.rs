@@ -260,6 +260,7 @@ fn word(event: &SessionEvent) -> Option<String> {
     Some(match event {
         SessionEvent::TurnBegan(Cause::User(text)) => format!("user {text}"),
         SessionEvent::TurnBegan(Cause::Completion { title, .. }) => format!("completion {title}"),
+        SessionEvent::TurnBegan(Cause::ProcessEnded { title, .. }) => format!("process {title}"),
         SessionEvent::TurnBegan(Cause::Unanswered) => "unanswered".to_owned(),
         SessionEvent::TurnEnded(report) => format!("ended {:?}", report.ending),
         SessionEvent::TryingAgain { pause, tries } => format!("again in {} s after {tries}", pause.as_secs()),

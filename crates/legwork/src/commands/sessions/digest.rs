@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use legwork_agent::session::{title_of_completion, unit_of_completion};
+use legwork_agent::session::{tells_of_processes, title_of_completion, unit_of_completion};
 use legwork_core::completion::entry;
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::{Facts, Filter, SessionRecord};
@@ -113,8 +113,12 @@ pub fn completion_json(message: &Message, delegations: &[DelegationRecord]) -> O
     if message.author != Author::Completion {
         return None;
     }
+    let text = message.plain_text();
+    if tells_of_processes(&text) {
+        return Some((json!("background_process_ended"), Value::Null));
+    }
     let kind = json!("async_delegation_complete");
-    let found = unit_of_completion(&message.plain_text()).and_then(|unit| {
+    let found = unit_of_completion(&text).and_then(|unit| {
         let place =
             |record: &DelegationRecord| record.accepted.units.iter().position(|known| known.id == unit);
         delegations.iter().find_map(|record| Some((record, place(record)?)))

@@ -9,6 +9,7 @@ use super::setup::SessionSetup;
 use crate::journal::{OpenExchange, wall_clock};
 use crate::tools::{DELEGATE_TASK, carries_results};
 use crate::worktree::state;
+use legwork_core::batch::Reach;
 use legwork_core::ids::{CallKey, ChildId, ClaimId, SessionId, UnitId};
 use legwork_core::ports::{StoreError, Undelivered};
 use legwork_core::record::DelegationRecord;
@@ -31,9 +32,16 @@ pub(crate) struct Taken {
 #[derive(Default)]
 pub(crate) struct Waiting {
     seen: Vec<UnitId>,
+    /// Those of another reach come in by other ways.
+    only: Option<Reach>,
 }
 
 impl Waiting {
+    /// Only those of this reach.
+    pub(crate) fn of(reach: Reach) -> Waiting {
+        Waiting { only: Some(reach), ..Waiting::default() }
+    }
+
     /// Claims the next unit. Results that a child of the session waits for are not its own and stay.
     ///
     /// # Errors
@@ -45,7 +53,10 @@ impl Waiting {
     ) -> Result<Option<Taken>, StoreError> {
         loop {
             let due = setup.store.undelivered(session).await?;
-            let Some(next) = due.into_iter().find(|due| !self.seen.contains(&due.unit)) else {
+            let is_next = |due: &Undelivered| {
+                !self.seen.contains(&due.unit) && self.only.is_none_or(|only| due.reach == only)
+            };
+            let Some(next) = due.into_iter().find(is_next) else {
                 return Ok(None);
             };
             self.seen.push(next.unit.clone());

@@ -5,6 +5,7 @@
 
 mod again;
 mod desk;
+mod rows;
 mod talk;
 
 use super::ends::{Ends, Telling};

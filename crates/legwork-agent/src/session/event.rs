@@ -11,6 +11,15 @@ use thiserror::Error;
 pub enum SessionEvent {
     /// A turn begins.
     TurnBegan(Cause),
+    /// Results came in that wake nobody: they are stored with the message whose turn begins next (MODE-6).
+    CameIn {
+        /// Of which unit.
+        unit: UnitId,
+        /// What came back, in one line for people (EVT-15).
+        title: String,
+        /// All that the model reads.
+        text: String,
+    },
     /// The agent told something during the turn: text as it arrives, tool calls, retries.
     Told(LineEvent),
     /// Earlier messages were summarised to make room; nothing was removed from the store.

@@ -120,10 +120,18 @@ impl OpenSession {
     /// a turn was cut off by a write that failed: nothing is said behind it until it is finished, or its reply and results
     /// would be lost (invariant 2). The next [`OpenSession::refresh`] gives it.
     pub(crate) async fn say(&mut self, message: &Message, claims: &[ClaimId]) -> Result<(), StoreError> {
+        self.say_all(std::slice::from_ref(message), claims).await
+    }
+
+    /// As [`OpenSession::say`], for several messages in one commit. They are known again by the last of them.
+    ///
+    /// # Errors
+    /// As [`OpenSession::say`].
+    pub(crate) async fn say_all(&mut self, said: &[Message], claims: &[ClaimId]) -> Result<(), StoreError> {
         let left = self.refresh().await?;
         let mut messages: Vec<Message> = self.system.iter().cloned().collect();
-        messages.push(message.clone());
-        if self.is_stored_already(message) {
+        messages.extend_from_slice(said);
+        if said.last().is_some_and(|last| self.is_stored_already(last)) {
             self.unsaid = None;
             return Ok(());
         }

@@ -31,6 +31,8 @@ pub struct Backstage {
     pub invocation: Invocation,
     /// The conversation.
     pub conversation: ConversationHandle,
+    /// How results reach the conversation.
+    pub reach: Reach,
     /// The engine.
     pub engine: Handle,
     /// The database.
@@ -141,8 +143,10 @@ impl Host for Backstage {
                 return false;
             }
             let nothing_waits = match self.store.undelivered(self.conversation.session()).await {
-                // What a session of another reach leaves is not going to come in by itself.
-                Ok(waiting) => waiting.iter().all(|unit| unit.reach != Reach::Push),
+                // The rest does not come in by itself: it waits for the next message, or for a terminal.
+                Ok(waiting) => {
+                    self.reach != Reach::Push || waiting.iter().all(|unit| unit.reach != Reach::Push)
+                }
                 Err(error) => {
                     tracing::warn!(%error, "whether results wait cannot be read");
                     false

@@ -111,6 +111,8 @@ impl Plain {
         for event in events {
             match event {
                 SessionEvent::TurnBegan(cause) => self.turn_began(cause),
+                SessionEvent::CameIn { title, .. } if !self.is_quiet => stderr::tell(&format!("◆ {title}")),
+                SessionEvent::CameIn { .. } => {}
                 SessionEvent::Told(event) if !self.is_quiet => told(&event),
                 SessionEvent::Told(_) | SessionEvent::Compacted { .. } => {}
                 SessionEvent::TurnEnded(report) => {

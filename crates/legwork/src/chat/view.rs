@@ -182,6 +182,10 @@ impl View {
     pub fn apply(&mut self, event: SessionEvent, now: Duration) {
         match event {
             SessionEvent::TurnBegan(cause) => self.turn_began(cause, now),
+            SessionEvent::CameIn { title, text, .. } => {
+                self.end_text();
+                self.came_back(title, text);
+            }
             SessionEvent::Told(event) => self.told(event, now),
             SessionEvent::Compacted { messages, tokens_before, tokens_after } => {
                 self.compacted(messages, (tokens_before, tokens_after));

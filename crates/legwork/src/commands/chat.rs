@@ -200,6 +200,7 @@ async fn talk(
     let host: Arc<dyn Host> = Arc::new(Backstage {
         invocation: invocation.clone(),
         conversation: open.handle.clone(),
+        reach: way.reach(),
         engine: workplace.handle.clone(),
         store: workplace.store.clone(),
         models: workplace.models.clone(),

@@ -73,6 +73,7 @@ impl Before {
                 said.for_each(|text| stderr::tell(text.trim_end()));
             }
             SessionEvent::TurnEnded(_)
+            | SessionEvent::CameIn { .. }
             | SessionEvent::Told(_)
             | SessionEvent::Compacted { .. }
             | SessionEvent::TryingAgain { .. }

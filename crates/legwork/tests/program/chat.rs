@@ -38,6 +38,35 @@ fn k04_what_is_delegated_by_lines_is_joined_before_the_end() {
 }
 
 #[test]
+fn k01_results_that_wait_for_a_conversation_come_in_with_its_next_line_and_it_ends() {
+    let scripts = Scripts::default()
+        .agent("the piece", Script::always(say("the piece is done")))
+        .otherwise(Script::always(say("heard")));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let first = home.legwork(&["run", "hello", "--json"]).run();
+    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
+    let left =
+        home.legwork(&["delegate", "--goal", "this is the piece", "--detach", "--session", &session]).run();
+    assert_eq!(left.code, 0, "{left}");
+    until("the work to end", || home.processes().is_empty().then_some(()));
+    // Without a line there is nothing that could bring them in, and nobody waits for that.
+    let silent = home.legwork(&["chat", "--resume", &session]).run();
+    assert_eq!((silent.code, silent.stdout.as_str()), (0, ""), "{silent}");
+    let ended = home.legwork(&["chat", "--resume", &session]).stdin("and?\nthank you\n").run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert_eq!(ended.stderr.matches("◆ Subagent: Completed · this is the piece").count(), 1, "{ended}");
+    let log = server.log();
+    let last = log.entries().last().expect("requests").body["messages"].to_string();
+    assert_eq!(last.matches("the piece is done").count(), 1, "{last}");
+    let (came, asked) = (last.find("the piece is done"), last.find("and?"));
+    assert!(came < asked && asked < last.find("thank you"), "{last}");
+    assert!(log.violations().is_empty(), "{}", log.summary());
+    let shown = home.legwork(&["show", &home.only_delegation(), "--json"]).run().json();
+    assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{shown}");
+}
+
+#[test]
 fn a_message_without_an_answer_is_told_in_the_exit_code() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(unauthorized())));
     let home = Home::with(&server);

@@ -153,13 +153,20 @@ impl Conversation {
             Ok(Some(Left::Unanswered | Left::Nothing) | None) | Err(_) => {}
         }
         let cause = if tries == 0 { Cause::User(text.clone()) } else { Cause::Unanswered };
-        match self.session.say(&message, &[]).await {
-            Ok(()) => self.turn(cause, Start::Turn, tries).await,
+        let rows = self.rows().await;
+        let claims: Vec<ClaimId> = rows.iter().map(|row| row.claim.clone()).collect();
+        let said: Vec<Message> = rows.iter().map(|row| &row.message).chain([&message]).cloned().collect();
+        match self.session.say_all(&said, &claims).await {
+            Ok(()) => {
+                rows.into_iter().for_each(|row| self.tell(row.into_event()));
+                self.turn(cause, Start::Turn, tries).await;
+            }
             Err(error @ StoreError::Fenced(_)) => {
                 self.unsaid.push(text);
                 self.lost = Some(error);
             }
             Err(error) => {
+                self.give_back(rows).await;
                 self.tell(SessionEvent::TurnBegan(cause));
                 self.tell(SessionEvent::TurnEnded(Box::new(unstored(&error))));
                 self.schedule(tries + 1, Some((text, message)));

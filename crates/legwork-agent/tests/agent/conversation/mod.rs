@@ -6,6 +6,7 @@ mod failpoints;
 mod inbox;
 mod processes;
 mod reopening;
+mod rows;
 mod scene;
 mod seeded;
 mod trouble;

@@ -262,6 +262,7 @@ fn word(event: &SessionEvent) -> Option<String> {
         SessionEvent::TurnBegan(Cause::Completion { title, .. }) => format!("completion {title}"),
         SessionEvent::TurnBegan(Cause::ProcessEnded { title, .. }) => format!("process {title}"),
         SessionEvent::TurnBegan(Cause::Unanswered) => "unanswered".to_owned(),
+        SessionEvent::CameIn { title, .. } => format!("row {title}"),
         SessionEvent::TurnEnded(report) => format!("ended {:?}", report.ending),
         SessionEvent::TryingAgain { pause, tries } => format!("again in {} s after {tries}", pause.as_secs()),
         SessionEvent::Idle => "idle".to_owned(),

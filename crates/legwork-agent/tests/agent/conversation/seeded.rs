@@ -260,6 +260,7 @@ fn answer_of(event: &SessionEvent) -> Option<String> {
         SessionEvent::TurnEnded(report) if report.ending == Ending::Answered => report.answer.clone(),
         SessionEvent::TurnEnded(_)
         | SessionEvent::TurnBegan(_)
+        | SessionEvent::CameIn { .. }
         | SessionEvent::Told(_)
         | SessionEvent::Compacted { .. }
         | SessionEvent::TryingAgain { .. }

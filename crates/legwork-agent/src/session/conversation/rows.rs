@@ -1,0 +1,68 @@
+//! Results that wake nobody: they become part of the conversation together with the next message of its person, and are answered with
+//! it (MODE-6, DLV-14). Who can be woken gets what may wake by other ways.
+
+use super::Conversation;
+use crate::session::arrivals::{self, Taken, Waiting};
+use crate::session::completion::Completion;
+use crate::session::event::SessionEvent;
+use legwork_core::batch::Reach;
+use legwork_core::ids::{ClaimId, UnitId};
+use legwork_core::message::{Author, Message};
+
+/// Units that come in with one message; further ones come with the next. Each takes at most its share of the model's window.
+const ROWS_MAX: usize = 4;
+
+/// The results of a unit that are to be stored.
+pub(super) struct Row {
+    pub(super) claim: ClaimId,
+    pub(super) message: Message,
+    unit: UnitId,
+    title: String,
+}
+
+impl Row {
+    /// What a front door hears of it once it is stored.
+    pub(super) fn into_event(self) -> SessionEvent {
+        let text = self.message.plain_text();
+        SessionEvent::CameIn { unit: self.unit, title: self.title, text }
+    }
+}
+
+impl Conversation {
+    /// Claims what waits for the next message. Whoever does not store it gives it back.
+    pub(super) async fn rows(&self) -> Vec<Row> {
+        let setup = self.session.setup();
+        let mut waiting = match setup.reach {
+            Reach::Push => Waiting::of(Reach::History),
+            Reach::History | Reach::Joined => Waiting::default(),
+        };
+        let mut rows = Vec::new();
+        while rows.len() < ROWS_MAX {
+            let Taken { claim, record, unit } = match waiting.next(setup, self.session.id()).await {
+                Ok(Some(taken)) => taken,
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "results that wait for the conversation cannot be read; they come with a later message");
+                    break;
+                }
+            };
+            match arrivals::written(setup, &record, unit).await {
+                Some(Completion { title, text }) => rows.push(Row {
+                    claim,
+                    message: Message::text(Author::Completion, text),
+                    unit: record.accepted.units[unit].id.clone(),
+                    title,
+                }),
+                None => arrivals::give_back(setup, claim).await,
+            }
+        }
+        rows
+    }
+
+    /// They could not be stored.
+    pub(super) async fn give_back(&self, rows: Vec<Row>) {
+        for row in rows {
+            arrivals::give_back(self.session.setup(), row.claim).await;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Results of a session that could not be woken when it asked for them, in a conversation that can be (MODE-6).
+
+use super::scene::{Machine, Open, Running, delegation, new_session, stored, texts};
+use crate::fakes::{FakeModel, Say};
+use legwork_agent::session::SessionSetup;
+use legwork_core::batch::Reach;
+use legwork_core::outcome::StopReason;
+use legwork_core::ports::Store;
+use legwork_testkit::shaky::{Luck, ShakyStore};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A session whose clients read their results with their next turn has delegated this, and was closed.
+async fn asked(running: &Running, goals: &[&str]) {
+    let calls = goals.iter().map(|goal| delegation(goal, &[goal])).collect();
+    let says = [Say::Calls("", calls), Say::Text("Waiting.")];
+    let setup = SessionSetup { reach: Reach::History, ..running.setup(FakeModel::new(says)) };
+    let open = running.open_with(setup, new_session(5)).await.expect("it opens");
+    open.ask("a").await;
+    open.close(StopReason::SessionEnded).await;
+}
+
+/// They settle one after the other.
+async fn settled(machine: &Machine, goals: &[&str]) {
+    for (place, goal) in goals.iter().enumerate() {
+        machine.children.free(goal);
+        while machine.deliveries().await[place] == "held" {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn opened(running: &Running, says: Vec<Say>) -> Open {
+    running.open(FakeModel::new(says), stored(5)).await
+}
+
+/// Proves MODE-6, DLV-14: a stored row for the next turn of a client, and no turn of its own.
+#[tokio::test(start_paused = true)]
+async fn mode_06_what_wakes_nobody_comes_in_with_the_next_message_and_not_before() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    asked(&running, &["one", "two"]).await;
+    let open = opened(&running, vec![Say::Text("Both."), Say::Text("Nothing new.")]).await;
+    settled(&machine, &["one", "two"]).await;
+    // Longer than any gap between two looks.
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(machine.deliveries().await, ["ready", "ready"], "nobody is woken");
+    open.ask("b").await;
+    assert_eq!(machine.deliveries().await, ["delivered", "delivered"]);
+    open.ask("c").await;
+    let history = machine.history(open.handle.session()).await;
+    let expected = ["<one>", "<two>", "b", "Both.", "c", "Nothing new."];
+    assert_eq!(texts(&history)[4..], expected);
+    let words: Vec<String> = open.words().into_iter().filter(|word| !word.starts_with("idle")).collect();
+    let rows = ["row Subagent: Completed · one", "row Subagent: Completed · two", "user b"];
+    assert_eq!(words[..3], rows, "they are told before the turn that answers them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_06_rows_whose_message_could_not_be_stored_come_in_once() {
+    for luck in [Luck::Fails, Luck::FailsLate] {
+        let machine = Machine::new();
+        let running = machine.start(1).await;
+        asked(&running, &["one"]).await;
+        settled(&machine, &["one"]).await;
+        let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store) as Arc<dyn Store>));
+        let armed = AtomicBool::new(true);
+        shaky.let_decide(move |name| {
+            let is_hit = name == "append_turn" && armed.swap(false, Ordering::SeqCst);
+            if is_hit { luck } else { Luck::Good }
+        });
+        let setup = running.setup(FakeModel::new([Say::Text("It did one.")]));
+        let setup = SessionSetup { store: shaky as Arc<dyn Store>, ..setup };
+        let open = running.open_with(setup, stored(5)).await.expect("it opens");
+        open.handle.say("b").expect("there is room");
+        open.told("It did one.").await;
+        open.handle.wait_idle().await;
+        let history = machine.history(open.handle.session()).await;
+        assert_eq!(texts(&history)[4..], ["<one>", "b", "It did one."], "{luck:?}");
+        assert_eq!(machine.deliveries().await, ["delivered"], "{luck:?}");
+    }
+}

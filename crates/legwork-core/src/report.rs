@@ -21,10 +21,11 @@ pub struct Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Usage) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cached += other.cached;
-        self.reasoning += other.reasoning;
+        // A provider may report anything; a sum that cannot be right must not turn into one that looks right.
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 
@@ -44,7 +45,7 @@ impl Cost {
     pub fn plus(self, other: Cost) -> Cost {
         match (self, other) {
             (Cost::Unknown, known) | (known, Cost::Unknown) => known,
-            (Cost::MicroUsd(a), Cost::MicroUsd(b)) => Cost::MicroUsd(a + b),
+            (Cost::MicroUsd(a), Cost::MicroUsd(b)) => Cost::MicroUsd(a.saturating_add(b)),
         }
     }
 

@@ -8,6 +8,7 @@ use legwork_agent::tools::{
     Advertised, NamedRoutes, TaskAuthor, TaskRules, assign_routes, check_routes, parse_tasks, route_names,
 };
 use legwork_core::batch::{Route, Task};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::args::DelegateArgs;
@@ -107,7 +108,10 @@ fn is_json(path: &Path, text: &str) -> bool {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => true,
         Some("toml") => false,
-        Some(_) | None => text.trim_start().starts_with('{'),
+        // A list in TOML begins with the same bracket; only JSON is JSON to its end.
+        Some(_) | None => {
+            text.trim_start().starts_with('{') || serde_json::from_str::<Vec<IgnoredAny>>(text).is_ok()
+        }
     }
 }
 
@@ -168,6 +172,13 @@ mod tests {
     fn k23_a_key_that_stands_twice_is_refused_instead_of_dropping_tasks() {
         let error = parse_json("{\"tasks\": [],\n \"tasks\": []}").expect_err("ambiguous");
         assert!(error.starts_with("2:") && error.contains("`tasks` stands twice"), "{error}");
+    }
+
+    #[test]
+    fn k23_a_list_on_stdin_is_told_from_a_table_of_toml() {
+        let stdin = Path::new("-");
+        assert!(is_json(stdin, " [{\"goal\": \"x\"}]\n") && is_json(stdin, "{\"tasks\": 3"));
+        assert!(!is_json(stdin, "[[tasks]]\ngoal = \"x\"\n") && !is_json(stdin, "[delegation]\n"));
     }
 
     #[test]

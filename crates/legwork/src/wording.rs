@@ -39,9 +39,19 @@ pub fn icon(status: WireStatus, flaw: Option<Flaw>) -> &'static str {
     }
 }
 
-/// The text on one line of at most `width` characters, without anything that moves a cursor.
+/// What reorders or hides the letters around it: marks of direction that hold beyond their own word, blanks without a width,
+/// separators that some terminals take for a line end. What joins the parts of one letter or picture is none of them.
+fn is_hidden(character: char) -> bool {
+    matches!(
+        character,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
+    )
+}
+
+/// The text on one line of at most `width` characters, without anything that moves a cursor or reorders letters.
 pub fn one_line(text: &str, width: usize) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String =
+        text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let joined = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     if joined.chars().count() <= width {
         return joined;
@@ -68,7 +78,7 @@ pub fn one_line_of_columns(text: &str, columns: usize) -> String {
 
 /// The text with its lines, without anything that moves a cursor or changes how the terminal shows text.
 pub fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|c| !is_hidden(*c) && (!c.is_control() || matches!(c, '\n' | '\t'))).collect()
 }
 
 /// `812`, `4.2k`, `1.3M`.
@@ -109,6 +119,14 @@ mod tests {
         for (seconds, text) in table {
             assert_eq!(duration(Duration::from_secs_f64(seconds)), text);
         }
+    }
+
+    #[test]
+    fn k30_nothing_that_reorders_or_hides_letters_reaches_a_terminal() {
+        let evil = "a\u{202e}b\u{2066}c\u{200b}d\u{2028}e\u{feff}f";
+        assert_eq!((plain(evil).as_str(), one_line(evil, 20).as_str()), ("abcdef", "abcdef"));
+        let joined = "👩\u{200d}💻 \u{5d0}\u{200f}";
+        assert_eq!((plain(joined).as_str(), one_line(joined, 20).as_str()), (joined, joined));
     }
 
     #[test]

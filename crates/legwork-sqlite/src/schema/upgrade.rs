@@ -38,25 +38,27 @@ pub(crate) fn version(connection: &Connection) -> Result<u32, Failure> {
     Ok(small(pragma(connection, "user_version")?))
 }
 
-/// Applies the steps that are missing. A copy of the file is kept before each, except when it is empty.
+/// Applies the steps that are missing. A copy of the file is kept before each, unless the file was empty.
 pub(crate) fn bring_up(connection: &Connection, path: &Path) -> Result<(), Failure> {
     apply(connection, path, STEPS)
 }
 
 fn apply(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Failure> {
+    if version(connection)? == 0 {
+        locked(connection, || create(connection, steps))?;
+    }
     for (from, step) in (0u32..).zip(steps) {
         if version(connection)? == from {
-            apply_one(connection, path, (from, step))?;
+            locked(connection, || apply_locked(connection, path, (from, step)))?;
         }
     }
     Ok(())
 }
 
 /// Under the write lock, so that of two processes that open the file at once the second finds the work done.
-fn apply_one(connection: &Connection, path: &Path, (from, step): (u32, &str)) -> Result<(), Failure> {
+fn locked(connection: &Connection, apply: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let applied = apply_locked(connection, path, (from, step));
-    match applied {
+    match apply() {
         Ok(()) => connection.execute_batch("COMMIT")?,
         Err(failure) => {
             if !connection.is_autocommit() {
@@ -68,16 +70,29 @@ fn apply_one(connection: &Connection, path: &Path, (from, step): (u32, &str)) ->
     Ok(())
 }
 
+/// Brings a file that holds nothing to the last version at once: there is nothing to keep a copy of.
+fn create(connection: &Connection, steps: &[&str]) -> Result<(), Failure> {
+    if version(connection)? != 0 {
+        return Ok(());
+    }
+    for step in steps {
+        connection.execute_batch(step)?;
+    }
+    mark(connection, small(steps.len() as i64))
+}
+
 fn apply_locked(connection: &Connection, path: &Path, (from, step): (u32, &str)) -> Result<(), Failure> {
     if version(connection)? != from {
         return Ok(());
     }
-    if from > 0 {
-        backup::keep(path, from)?;
-    }
+    backup::keep(path, from)?;
     connection.execute_batch(step)?;
+    mark(connection, from + 1)
+}
+
+fn mark(connection: &Connection, version: u32) -> Result<(), Failure> {
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", from + 1)?;
+    connection.pragma_update(None, "user_version", version)?;
     Ok(())
 }
 

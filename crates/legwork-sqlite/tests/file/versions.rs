@@ -168,6 +168,11 @@ async fn the_fixture_of_version_3_opens_and_goes_on() {
 async fn the_schema_is_the_one_of_the_fixture() {
     let fresh = FilePlace::new();
     drop(open(&fresh.path()));
+    let kept: Vec<_> = (1..KNOWN)
+        .map(|version| fresh.path().with_extension(format!("db.v{version}.bak")))
+        .filter(|path| path.exists())
+        .collect();
+    assert_eq!(kept, Vec::<PathBuf>::new(), "there was nothing to keep a copy of");
     let known = FilePlace::new();
     let path = copied(&known, KNOWN);
     assert_eq!(schema(&fresh.path()), schema(&path));

@@ -284,6 +284,9 @@ fn unknown(entry: Entry) -> Problem {
 
 /// A name outside of every section: a key without its section, or a section with a slip.
 fn unknown_top(place: Place, name: String) -> Problem {
+    if let Some(key) = KEYS.iter().find(|key| key.section() == name) {
+        return Problem::SectionAsKey { place, name, example: key.name };
+    }
     let homeless = KEYS.iter().find(|key| key.leaf() == name).map(|key| key.name.to_owned());
     let sections = keys::sections();
     let found = homeless.or_else(|| nearest(&name, sections.into_iter()).map(str::to_owned));

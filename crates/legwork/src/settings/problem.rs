@@ -99,6 +99,11 @@ pub enum Problem {
     /// No key or section has this name.
     #[error("{place}: unknown {what} `{name}`{}", suggestion(nearest.as_deref()))]
     Unknown { place: Place, what: &'static str, name: String, nearest: Option<String> },
+    /// A section was given a value as if it were a key.
+    #[error(
+        "{place}: `{name}` is a section, not a key: write `[{name}]` on a line of its own and its keys below, as in `{example}`"
+    )]
+    SectionAsKey { place: Place, name: String, example: &'static str },
     /// A key does not accept the value.
     #[error("{place}: `{key}` {complaint}")]
     Refused { place: Place, key: &'static str, complaint: Complaint },

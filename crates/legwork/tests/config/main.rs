@@ -101,6 +101,23 @@ fn an_unknown_section_and_a_key_without_section_have_their_place() {
 }
 
 #[test]
+fn a_section_that_is_given_a_value_is_told_how_to_be_written() {
+    for (line, section, example) in
+        [("delegation = 3\n", "delegation", "delegation."), ("model = \"openai/x\"\n", "model", "model.")]
+    {
+        Machine::new().with_user(line).refuses(
+            "configuration",
+            &[
+                ":1:1:",
+                &format!("`{section}` is a section"),
+                &format!("`[{section}]`"),
+                &format!("`{example}"),
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_wrong_type_says_what_to_send() {
     let cases = [
         ("max_iterations = \"ten\"", "`delegation.max_iterations` expects a whole number, found \"ten\""),

@@ -123,3 +123,21 @@ fn ctrl_02_tool_16_a_conversation_looks_after_what_a_worker_runs_for_it() {
         assert!(shown.stdout.contains("interrupted") && shown.stdout.contains("hurry up"), "{shown}");
     }
 }
+
+/// Proves K20's rule for handles: whoever is told of a failure learns what goes on all the same.
+#[test]
+fn k20_a_handle_that_could_not_be_written_is_named_beside_the_error() {
+    for json in [&["--json"][..], &[]] {
+        let server = ScriptedServer::start(Scripts::default().otherwise(Script::new().step(say("done"))));
+        let home = Home::with(&server);
+        let arguments = [&["delegate", "--goal", "this is the piece of work", "--detach"][..], json].concat();
+        let (running, reader) = home.legwork(&arguments).start_with_stdout();
+        drop(reader);
+        let ended = running.wait();
+        assert_eq!(ended.code, 1, "{ended}");
+        let known = home.list()[0]["delegation_id"].as_str().expect("an id").to_owned();
+        assert!(ended.stderr.contains(&known), "{ended}");
+        let results = home.legwork(&["results", &known, "--wait"]).run();
+        assert_eq!(results.code, 0, "{results}");
+    }
+}

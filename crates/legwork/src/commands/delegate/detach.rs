@@ -40,12 +40,18 @@ pub(super) async fn leave(
     let ticket = workplace.handle.accept_for_another(batch, independent).await?;
     let started = outliving::start(invocation, ticket.delegation.as_str());
     let note = note(&ticket.delegation, reach);
+    let unheard = |error: CliError| {
+        let id = &ticket.delegation;
+        stderr::tell(&format!("note: {id} was accepted and goes on in the background; {note}"));
+        error.with_hint(format!("do not send it again: {id} has it"))
+    };
     if invocation.common.json {
-        stdout::print_json(&handle(&ticket, &tasks, &note))?;
+        stdout::print_json(&handle(&ticket, &tasks, &note)).map_err(unheard)?;
     } else {
         let count = tasks.len();
         let noun = if count == 1 { "task" } else { "tasks" };
-        stdout::print(&format!("{}: {count} {noun} in the background", ticket.delegation))?;
+        stdout::print(&format!("{}: {count} {noun} in the background", ticket.delegation))
+            .map_err(unheard)?;
         if !invocation.common.quiet {
             stderr::tell(&format!("note: {note}"));
         }

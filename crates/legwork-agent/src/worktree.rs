@@ -34,7 +34,7 @@ pub(crate) struct Worktrees {
     commands: Commands,
     /// Those that are in use, each until its child has ended.
     used: Mutex<HashMap<ChildId, Worktree>>,
-    /// Held while the repository is told not to look at worktrees.
+    /// Held while a repository is told not to look at worktrees, and no longer: to make one may take a while.
     excluding: tokio::sync::Mutex<()>,
 }
 
@@ -89,8 +89,14 @@ impl Worktrees {
     pub(crate) async fn take(&self, tenant: Tenant<'_>, need: Need) -> Result<Worktree, String> {
         let made = match need {
             Need::New | Need::Unbegun => {
-                let _alone = self.excluding.lock().await;
-                make::make(self, &tenant, need).await
+                let excluded = {
+                    let _alone = self.excluding.lock().await;
+                    make::exclude(self, &tenant).await
+                };
+                match excluded {
+                    Ok(()) => make::make(self, &tenant, need).await,
+                    Err(why) => Err(why),
+                }
             }
             Need::Known => make::find(self, &tenant).await,
         };

@@ -1,7 +1,7 @@
 //! Looks into the worktree of a child that has ended, and removes it if it is proved to hold nothing (WT-5, WT-6).
 //!
-//! The proof: what it began from is known, no commit was made on its branch or elsewhere in it, nothing is changed, untracked or
-//! ignored in it, and git could look at all of that. Anything less keeps it.
+//! The proof: what it began from is known, no commit was made on its branch or elsewhere in it, as far back as git's log of it
+//! tells, which begins there too, nothing is changed, untracked or ignored in it, and git could look at all of that. Anything less keeps it.
 
 use super::git::{failure, told};
 use super::{Tenant, Worktree, Worktrees};
@@ -38,7 +38,7 @@ pub(crate) async fn inspect(
                 return aftermath::Worktree { note: why, ..report };
             }
             match prune(worktrees, tenant, (worktree, &found.base, limit)).await {
-                Ok(()) => aftermath::Worktree { pruned: true, ..report },
+                Ok(note) => aftermath::Worktree { pruned: true, note, ..report },
                 Err(why) => {
                     aftermath::Worktree { note: Some(format!("it could not be removed: {why}")), ..report }
                 }
@@ -54,6 +54,8 @@ struct Found {
     dirty: bool,
     ignored: bool,
     moved: bool,
+    /// Whether git's log of it begins where it began.
+    logged: bool,
 }
 
 impl Found {
@@ -68,6 +70,8 @@ impl Found {
             "it holds files that git ignores"
         } else if self.moved {
             "commits were made in it and taken back"
+        } else if !self.logged {
+            "git has no log of what was done in it"
         } else {
             return None;
         };
@@ -92,15 +96,19 @@ if [ -n "$base" ]; then commits=$(g rev-list --count $tips "^$base" --) || exit 
 all=$(g status --porcelain --untracked-files=normal --ignored=traditional) || exit 1
 changed=$(printf '%s\n' "$all" | grep -v '^!!' | grep . | head -n 1)
 ignored=$(printf '%s\n' "$all" | grep '^!!' | head -n 1)
-moved=$(g reflog show --format=%H HEAD | grep -vx -- "${{base:-none}}" | head -n 1)
+log=
+if g reflog exists HEAD; then log=$(g reflog show --format=%H HEAD) || log=; fi
+logged=$(printf '%s\n' "$log" | grep -x -- "${{base:-none}}" | head -n 1)
+moved=$(printf '%s\n' "$log" | grep . | grep -vx -- "${{base:-none}}" | head -n 1)
 printf 'legwork-base %s
 legwork-commits %s
 legwork-changed %s
 ' "$base" "$commits" "${{changed:+yes}}"
 printf 'legwork-ignored %s
 legwork-moved %s
+legwork-logged %s
 legwork-done yes
-' "${{ignored:+yes}}" "${{moved:+yes}}"
+' "${{ignored:+yes}}" "${{moved:+yes}}" "${{logged:+yes}}"
 "#
     );
     let ran = worktrees.git(tenant, script, limit).await?;
@@ -115,22 +123,29 @@ legwork-done yes
         dirty: says("legwork-changed"),
         ignored: says("legwork-ignored"),
         moved: says("legwork-moved"),
+        logged: says("legwork-logged"),
     })
 }
 
-/// Git looks again by itself before it removes a worktree, and the branch goes only if it is still where it began.
+/// Git looks again by itself before it removes a worktree, and the branch goes only if it is still where it began. Answers
+/// what has to be said of a branch that stays.
 async fn prune(
     worktrees: &Worktrees,
     tenant: &Tenant<'_>,
     (worktree, base, limit): (&Worktree, &str, Duration),
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let path = word(&worktree.path.display().to_string());
     let repository = word(&worktree.repository.display().to_string());
     let (branch, base) = (word(&worktree.branch), word(base));
     let script = format!(
         "cd -- {repository} || exit 1\ng worktree remove -- {path} || exit 1\n\
-         g update-ref -d refs/heads/{branch} {base}\n"
+         if g show-ref -q --verify refs/heads/{branch}; then\n\
+         g update-ref -d refs/heads/{branch} {base} || echo 'legwork-branch stays'\nfi\n"
     );
     let ran = worktrees.git(tenant, script, limit).await?;
-    if ran.end == End::Exited(0) { Ok(()) } else { Err(failure(&ran, limit)) }
+    if ran.end != End::Exited(0) {
+        return Err(failure(&ran, limit));
+    }
+    let stays = told(&ran.output, "legwork-branch").is_some();
+    Ok(stays.then(|| "its branch was kept: it is not where it began any more".to_owned()))
 }

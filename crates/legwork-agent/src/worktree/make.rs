@@ -8,31 +8,51 @@ use crate::tools::word;
 /// What a script exits with when it began to make something that is not whole.
 const HALF_MADE: i32 = 3;
 
-/// Makes the worktree, or takes the one that is there already where it may have been made for this child before.
+/// Has git leave worktrees out of what it shows of the repository. At one time only once: two at once could spoil the list.
+pub(super) async fn exclude(worktrees: &Worktrees, tenant: &Tenant<'_>) -> Result<(), String> {
+    let name = names(tenant.child).0;
+    let (place, name) = (whereabouts(&tenant.folder.display().to_string(), &name), word(&name));
+    let script = format!(
+        r#"{place}
+if g -C "$repo" check-ignore -q -- .worktrees/{name}; then exit 0; fi
+mkdir -p -- "$common/info" || exit 1
+list=$common/info/exclude
+if [ -n "$(tail -c 1 -- "$list" 2>/dev/null)" ]; then echo >>"$list"; fi
+echo /.worktrees/ >>"$list" || exit 1
+"#
+    );
+    let ran = worktrees.git(tenant, script, GIT_LIMIT).await?;
+    if ran.end == End::Exited(0) { Ok(()) } else { Err(failure(&ran, GIT_LIMIT)) }
+}
+
+/// Makes the worktree, or takes the one that is there already where it may have been made for this child before. What is
+/// left of one that was not finished is made anew: its last mark, from what it began, is not there.
 pub(super) async fn make(worktrees: &Worktrees, tenant: &Tenant<'_>, need: Need) -> Result<Worktree, String> {
     let (name, branch) = names(tenant.child);
-    let (quoted_name, quoted_branch) = (word(&name), word(&branch));
     let place = whereabouts(&tenant.folder.display().to_string(), &name);
     let earlier = match need {
         Need::New => String::new(),
-        Need::Unbegun | Need::Known => format!(
-            r#"if [ "$(g -C "$place" rev-parse --show-toplevel 2>/dev/null)" = "$place" ]; then {TELL} exit 0; fi"#
-        ),
+        Need::Unbegun | Need::Known => {
+            let undo = undo(&name, &branch);
+            format!(
+                r#"own=$(g -C "$place" rev-parse --absolute-git-dir 2>/dev/null)
+if [ "$(g -C "$place" rev-parse --show-toplevel 2>/dev/null)" = "$place" ] && [ -s "$own/legwork-base" ]; then
+  {TELL} exit 0
+fi
+{{ {undo} }} >/dev/null 2>&1"#
+            )
+        }
     };
+    let quoted_branch = word(&branch);
+    // The log of the worktree shows later whether commits were taken back, also where the user keeps no such logs.
     let script = format!(
         r#"{place}
 {earlier}
 base=$(g rev-parse --verify -q "HEAD^{{commit}}") || {{ echo "the repository has no commit yet"; exit 1; }}
-if ! g -C "$repo" check-ignore -q -- .worktrees/{quoted_name}; then
-  mkdir -p -- "$common/info" || exit 1
-  list=$common/info/exclude
-  if [ -n "$(tail -c 1 -- "$list" 2>/dev/null)" ]; then echo >>"$list"; fi
-  echo /.worktrees/ >>"$list" || exit 1
-fi
 if [ -e "$place" ] || g show-ref -q --verify refs/heads/{quoted_branch}; then
   echo "$place or the branch "{quoted_branch}" is there already and is not a worktree of it"; exit 1
 fi
-g worktree add --no-track -q -b {quoted_branch} -- "$place" "$base" || exit {HALF_MADE}
+g -c core.logAllRefUpdates=true worktree add --no-track -q -b {quoted_branch} -- "$place" "$base" || exit {HALF_MADE}
 own=$(g -C "$place" rev-parse --absolute-git-dir) || exit {HALF_MADE}
 printf %s "$base" >"$own/legwork-base" || exit {HALF_MADE}
 {TELL}"#
@@ -51,11 +71,8 @@ printf %s "$base" >"$own/legwork-base" || exit {HALF_MADE}
 /// Removes what was half made. Nobody has worked in it, so it holds no work.
 async fn unmake(worktrees: &Worktrees, tenant: &Tenant<'_>) {
     let (name, branch) = names(tenant.child);
-    let (place, branch) = (whereabouts(&tenant.folder.display().to_string(), &name), word(&branch));
-    let script = format!(
-        "{place}\ng -C \"$repo\" worktree remove --force --force -- \"$place\"\n\
-         g -C \"$repo\" worktree prune\ng -C \"$repo\" branch -q -D {branch}\n"
-    );
+    let place = whereabouts(&tenant.folder.display().to_string(), &name);
+    let script = format!("{place}\n{}", undo(&name, &branch));
     match worktrees.git(tenant, script, GIT_LIMIT).await {
         Ok(ran) if ran.end == End::Exited(0) => {}
         Ok(ran) => {
@@ -63,6 +80,27 @@ async fn unmake(worktrees: &Worktrees, tenant: &Tenant<'_>) {
         }
         Err(error) => tracing::warn!(child = %tenant.child, error, "half a worktree stays"),
     }
+}
+
+/// Removes a worktree that nobody has worked in, wherever git was when it made it: the branch comes first, then what git
+/// notes of the worktree, then its folder and the files. The branch goes only if it holds no commit of its own.
+fn undo(name: &str, branch: &str) -> String {
+    let (name, branch) = (word(name), word(branch));
+    format!(
+        r#"
+noted=$common/worktrees/{name}
+if [ -e "$noted" ]; then
+  rm -f -- "$noted/locked"
+  g -C "$repo" worktree remove --force --force -- "$place"
+  if [ -d "$place" ]; then rmdir -- "$place"; fi
+  if [ ! -e "$place" ]; then rm -rf -- "$noted"; fi
+fi
+if g show-ref -q --verify refs/heads/{branch}; then
+  own=$(g rev-list -n 1 refs/heads/{branch} --not --exclude={branch} --branches --tags --remotes HEAD) &&
+    [ -z "$own" ] && g -C "$repo" branch -q -D {branch}
+fi
+"#
+    )
 }
 
 /// The worktree that the child has worked in before.

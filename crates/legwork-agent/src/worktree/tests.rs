@@ -151,6 +151,7 @@ async fn wt_06_only_what_is_proved_to_hold_nothing_is_removed() {
             Some("taken back"),
         ),
         ("rm \"$(git rev-parse --git-dir)/legwork-base\"", (0, false, false), Some("not known")),
+        ("rm -r \"$(git rev-parse --git-dir)/logs\"", (0, false, false), Some("no log")),
     ];
     for (index, (script, (commits, dirty, pruned), words)) in cases.into_iter().enumerate() {
         let worktree = ground.made(index).await;
@@ -170,6 +171,114 @@ async fn wt_06_only_what_is_proved_to_hold_nothing_is_removed() {
             None => assert_eq!(report.note, None, "{script}"),
         }
     }
+}
+
+/// Proves WT-6 where the user has git keep no logs of branches.
+#[tokio::test]
+async fn wt_06_commits_that_were_taken_back_are_noticed_where_git_keeps_no_logs() {
+    let ground = Ground::new().await;
+    ground.run("git config core.logAllRefUpdates false").await;
+    let taken_back = "echo x >>file && git commit -qam x && git reset -q --hard HEAD~";
+    for (index, (script, pruned)) in [("true", true), (taken_back, false)].into_iter().enumerate() {
+        let worktree = ground.made(index).await;
+        ground.run_in(&worktree.path, script).await;
+        let report = ground.inspected(index).await;
+        assert_eq!((report.pruned, worktree.path.exists()), (pruned, !pruned), "{script}: {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn wt_06_what_was_removed_is_said_to_be_removed_whatever_became_of_its_branch() {
+    let ground = Ground::new().await;
+    let worktree = ground.made(0).await;
+    let branch = &worktree.branch;
+    ground.run_in(&worktree.path, &format!("git checkout -q --detach && git branch -q -D {branch}")).await;
+    let report = ground.inspected(0).await;
+    assert!(report.pruned && report.note.is_none() && !worktree.path.exists(), "{report:?}");
+}
+
+/// Proves WT-2 after a crash: whatever `git worktree add` had done when it was killed, a whole one is there afterwards.
+#[tokio::test]
+async fn k02_a_worktree_that_was_not_finished_is_made_anew() {
+    let base = "rm \"$(git -C \"$place\" rev-parse --git-dir)/legwork-base\"";
+    let noted = ".git/worktrees/subagent-sa-0-00000007";
+    let left = [
+        (
+            "half of the files".to_owned(),
+            format!("{base}; touch {noted}/index.lock {noted}/locked; rm -r \"$place\"/*"),
+        ),
+        ("no mark".to_owned(), base.to_owned()),
+        ("an empty mark".to_owned(), format!(": >{noted}/legwork-base")),
+        (
+            "an empty folder".to_owned(),
+            format!("{base}; touch {noted}/locked; rm -r \"$place\"; mkdir \"$place\""),
+        ),
+        ("notes without a folder".to_owned(), format!("{base}; touch {noted}/locked; rm -r \"$place\"")),
+        (
+            "the first note".to_owned(),
+            format!("rm -r \"$place\" {noted}; mkdir {noted}; touch {noted}/locked"),
+        ),
+        ("the branch".to_owned(), format!("rm -r \"$place\" {noted}")),
+    ];
+    for (what, script) in left {
+        let ground = Ground::new().await;
+        let made = ground.made(0).await;
+        ground.run(&format!("place='{}'; {script}", made.path.display())).await;
+        let again = ground.take(0, &ground.folder(), Need::Unbegun).await;
+        assert_eq!(again, Ok(made.clone()), "{what}");
+        assert_eq!(
+            ground.run_in(&made.path, "git status --porcelain; cat file sub/file").await,
+            "one\ntwo\n",
+            "{what}"
+        );
+        assert!(ground.inspected(0).await.pruned, "{what}: what it began from is known");
+    }
+}
+
+/// Proves invariant 31: only its own goes, and never work.
+#[tokio::test]
+async fn inv_31_a_branch_with_commits_of_its_own_and_a_folder_that_is_no_worktree_are_left_alone() {
+    let branch = "legwork-subagent/subagent-sa-0-00000007";
+    let there = [
+        format!("git checkout -q -b {branch} && echo x >>file && git commit -qam x && git checkout -q main"),
+        "mkdir -p .worktrees/subagent-sa-0-00000007 && echo mine >.worktrees/subagent-sa-0-00000007/mine"
+            .to_owned(),
+    ];
+    for script in there {
+        let ground = Ground::new().await;
+        ground.run(&script).await;
+        let before = ground.run("git show-ref; find .worktrees -type f 2>/dev/null | sort").await;
+        let why = ground.take(0, &ground.folder(), Need::Unbegun).await.expect_err("it is somebody's");
+        assert!(why.contains("is there already"), "{why}");
+        assert_eq!(ground.run("git show-ref; find .worktrees -type f 2>/dev/null | sort").await, before);
+    }
+}
+
+#[tokio::test]
+async fn wt_02_a_worktree_that_takes_long_holds_no_other_one_back() {
+    let ground = Ground::new().await;
+    let waits = "case $PWD in *subagent-sa-0-*) : >../../reached; until [ -e ../../go ]; do sleep 0.02; done;; esac; cat";
+    ground
+        .run(&format!(
+            "git config filter.slow.smudge '{waits}'; echo 'file filter=slow' >>.git/info/attributes"
+        ))
+        .await;
+    let folder = ground.folder();
+    let slow = ground.take(0, &folder, Need::New);
+    let other = async {
+        // Deadline: the first one has so long to begin with its files.
+        let reached = tokio::time::timeout(Duration::from_secs(20), async {
+            while !folder.join("reached").exists() {
+                tokio::task::yield_now().await;
+            }
+        });
+        reached.await.expect("it is reached");
+        let other = ground.take(1, &folder, Need::New).await;
+        std::fs::write(folder.join("go"), "").expect("it is written");
+        other
+    };
+    let (slow, other) = tokio::join!(slow, other);
+    assert!(slow.is_ok() && other.is_ok(), "{slow:?} {other:?}");
 }
 
 #[tokio::test]

@@ -159,6 +159,10 @@ pub struct Route {
     /// The models that answer in its place when it fails, in order, each as `provider/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
+    /// A digest of what else it is asked with: effort, fields of its requests, window, and where its fallbacks are. It only
+    /// tells alike from unlike. None in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<String>,
 }
 
 /// The tools that an agent may call. Down the tree the set only shrinks (invariant 18).

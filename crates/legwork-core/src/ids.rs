@@ -125,6 +125,11 @@ impl RequestId {
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
+impl Epoch {
+    /// That of an owner whom nobody has replaced.
+    pub const FIRST: Epoch = Epoch(1);
+}
+
 /// What makes a dispatch idempotent: the session and the id of the tool call that asked (invariant 6).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallKey {

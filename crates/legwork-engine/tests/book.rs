@@ -59,6 +59,7 @@ fn call(book: &mut Book, delegation: u32, tasks: usize, parent: Option<ChildId>)
                 base_url: None,
                 api_mode: "chat".to_owned(),
                 key_source: None,
+                terms: None,
                 table: None,
                 fallbacks: Vec::new(),
             },

@@ -59,5 +59,5 @@ impl<'a> Keys<'a> {
 }
 
 fn is_variable(source: &str) -> bool {
-    source.chars().all(|sign| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_')
+    !source.contains('.')
 }

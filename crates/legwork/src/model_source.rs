@@ -14,6 +14,7 @@ use legwork_agent::redact;
 use legwork_agent::tools::{Advertised, NamedRoutes};
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Route;
+use serde_json::Value;
 
 use crate::args::CommonArgs;
 use crate::embedded;
@@ -105,21 +106,33 @@ impl Models {
         self.known.read().unwrap_or_else(PoisonError::into_inner).get(route).cloned()
     }
 
-    /// A route that was stored by another process: found by what it was made of, or made again from the table that it
-    /// names, if that still says the same.
+    /// A route that was stored by another process: made again from the table that it names, if that still says the same, or
+    /// else found among those that lead to the same models with the same keys. With what else these are asked may have been
+    /// configured anew since.
     fn found_again(&self, wanted: &Route) -> Option<Known> {
-        let Some(table) = &wanted.table else {
-            // Routes that were stored before they named their table.
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-            let same =
-                |route: &&Route| Route { table: None, fallbacks: Vec::new(), ..(*route).clone() } == *wanted;
-            return known.keys().find(same).and_then(|route| known.get(route)).cloned();
-        };
-        let name = table.strip_prefix(ROUTES)?;
-        [&self.main, &self.children].into_iter().find_map(|parent| {
-            let choice = self.named(name, parent).ok()?;
-            if route(&choice) == *wanted { self.learn(choice).ok() } else { None }
-        })
+        let made = self.made_again(wanted);
+        let learnt = |choice: &ModelChoice| self.learn(choice.clone()).ok();
+        if let Some(same) = made.iter().find(|choice| route(choice) == *wanted) {
+            return learnt(same);
+        }
+        let alike = made.iter().find(|choice| is_alike(&route(choice), wanted));
+        self.known_like(wanted).or_else(|| alike.and_then(learnt))
+    }
+
+    /// What the table of a named route gives for the conversation and for its children.
+    fn made_again(&self, wanted: &Route) -> Vec<ModelChoice> {
+        let name = wanted.table.as_deref().and_then(|table| table.strip_prefix(ROUTES));
+        let parents = [&self.main, &self.children];
+        let made =
+            name.map(|name| parents.into_iter().filter_map(|parent| self.named(name, parent).ok()).collect());
+        made.unwrap_or_default()
+    }
+
+    fn known_like(&self, wanted: &Route) -> Option<Known> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let like = known.iter().filter(|(route, _)| is_alike(route, wanted) || is_older(wanted, route));
+        // There may be several; always the same one of them.
+        like.min_by(|(one, _), (other, _)| one.terms.cmp(&other.terms)).map(|(_, known)| known.clone())
     }
 
     fn named(&self, name: &str, parent: &Route) -> Result<ModelChoice, ModelError> {
@@ -144,14 +157,9 @@ impl ModelSource for Models {
     fn model(&self, route: &Route) -> Result<Arc<dyn Model>, String> {
         let known = self.known(route).or_else(|| self.found_again(route));
         known.map(|known| known.model()).ok_or_else(|| {
-            let key = route
-                .key_source
-                .as_ref()
-                .map(|source| format!(" with the key of {source}"))
-                .unwrap_or_default();
             format!(
-                "the model {}{key} is not configured in this process; configure it and start again",
-                route.model
+                "the model {} is not configured in this process; configure it and start again",
+                in_words(route)
             )
         })
     }
@@ -213,7 +221,59 @@ fn route(choice: &ModelChoice) -> Route {
         key_source: choice.key_source.clone(),
         table: choice.table.clone(),
         fallbacks: choice.fallbacks.iter().map(ModelChoice::reference).collect(),
+        terms: Some(terms(choice)),
     }
+}
+
+/// A digest of what else a choice and its fallbacks are asked with and where, so that two that differ in nothing else are
+/// told apart (CRED-24). Nothing can be read back from it.
+fn terms(choice: &ModelChoice) -> String {
+    // FNV-1a: it must give the same in every build, and only tells alike from unlike.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for link in std::iter::once(choice).chain(&choice.fallbacks) {
+        let ModelChoice {
+            window, reasoning_effort, request_overrides, base_url, api_mode, key_source, ..
+        } = link;
+        let address = base_url.as_ref().map(Endpoint::as_str);
+        let text = format!(
+            "{}|{window:?}|{reasoning_effort:?}|{}|{address:?}|{}|{key_source:?};",
+            link.reference(),
+            Value::Object(request_overrides.clone()),
+            api_mode.word(),
+        );
+        for byte in text.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+/// Whether two routes lead to the same models with the same keys.
+fn is_alike(one: &Route, other: &Route) -> bool {
+    Route { terms: other.terms.clone(), ..one.clone() } == *other
+}
+
+/// Whether a route was stored before routes named their table, and is this one.
+fn is_older(stored: &Route, route: &Route) -> bool {
+    Route { table: None, fallbacks: Vec::new(), terms: None, ..route.clone() } == *stored
+}
+
+/// A stored route with all that has to be configured for it.
+fn in_words(route: &Route) -> String {
+    let Route { model, base_url, key_source, table, fallbacks, api_mode: _, terms: _ } = route;
+    let part = |words: &str, what: &Option<String>| {
+        what.as_ref().map(|what| format!("{words} {what}")).unwrap_or_default()
+    };
+    let mut words = format!(
+        "{model}{}{}{}",
+        part(" at", base_url),
+        part(" with the key of", key_source),
+        part(" from the table", table),
+    );
+    if !fallbacks.is_empty() {
+        words.push_str(&format!(" and its fallbacks {}", fallbacks.join(", ")));
+    }
+    words
 }
 
 fn build(

@@ -25,6 +25,42 @@ impl Asked {
     }
 }
 
+/// What a signal means to a verb that attends to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meant {
+    /// The work is to be stopped, and its ends are waited for.
+    Stop,
+    /// The work stays for whoever goes on with it.
+    Release,
+    /// The stop takes too long: nothing is waited for.
+    LeaveAtOnce,
+}
+
+/// What was asked of such a verb so far.
+#[derive(Debug, Default)]
+pub struct Attention {
+    interrupted: bool,
+}
+
+impl Attention {
+    /// Whether the work was to be stopped.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// What a signal means after those before it.
+    pub fn what_is_meant(&mut self, asked: Asked) -> Meant {
+        match (asked, self.interrupted) {
+            (Asked::Interrupt | Asked::Release, true) => Meant::LeaveAtOnce,
+            (Asked::Release, false) => Meant::Release,
+            (Asked::Interrupt, false) => {
+                self.interrupted = true;
+                Meant::Stop
+            }
+        }
+    }
+}
+
 /// Listens from its creation on.
 pub struct Signals {
     interrupt: Signal,

@@ -7,6 +7,7 @@ use legwork_sqlite::{SqliteStore, StoreOptions};
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
+use crate::stderr;
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> CliError {
@@ -42,6 +43,17 @@ pub async fn is_paused(store: &SqliteStore) -> Result<bool, CliError> {
     /// After every request that there may be.
     const NO_REQUESTS: u64 = u64::MAX;
     Ok(store.news(NO_REQUESTS).await?.paused)
+}
+
+/// Tells somebody who waits for work of a pause, if there is one: what has not begun does not begin then.
+///
+/// # Errors
+/// When the database cannot be used.
+pub async fn tell_of_pause(invocation: &Invocation, store: &SqliteStore) -> Result<(), CliError> {
+    if !invocation.common.quiet && is_paused(store).await? {
+        stderr::tell("note: there is a pause, so no subagent starts; `legwork pause off` ends it");
+    }
+    Ok(())
 }
 
 /// Opens the database to work with it, and creates what is missing.

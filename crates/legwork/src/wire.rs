@@ -29,6 +29,7 @@ use crate::model_source::Models;
 use crate::owner::{self, Owner};
 use crate::paths::StateFolder;
 use crate::settings::{self, DelegationSettings, Settings};
+use crate::signals::Signals;
 use crate::{retention, state};
 
 /// What a stop may take on top of its grace until everything it reached is stored.
@@ -50,11 +51,10 @@ pub struct Workplace {
     /// What agents of this process run with.
     pub setting: Setting,
     /// What children of somebody who is no agent may do.
-    pub rights_of_children: Rights,
+    rights_of_children: Rights,
     /// The models of this process.
     pub models: Arc<Models>,
     /// How commands are run, where their process groups are noted, and those in the background.
-    /// How commands are run.
     pub commands: Commands,
     transcripts: Arc<FileTranscripts>,
     state: StateFolder,
@@ -64,6 +64,17 @@ pub struct Workplace {
     engine: Option<Engine>,
     /// Fires the user's hooks; ends after the engine.
     hooks: JoinSet<()>,
+}
+
+/// What ended the work of a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// It was done, or failed.
+    Itself,
+    /// It was stopped, and that is done.
+    Interrupt,
+    /// It stays for whoever goes on with it.
+    Release,
 }
 
 impl Workplace {
@@ -142,6 +153,11 @@ impl Workplace {
         Ok(id)
     }
 
+    /// What children of the shell run with, wherever they run: never more than the ceiling of this configuration.
+    pub fn setting_of_children(&self) -> Setting {
+        Setting { rights: self.rights_of_children.clone(), ..self.setting.clone() }
+    }
+
     /// The tools of a conversation that may start so many subagents in all.
     pub fn oneshot_tools(&self, settings: &Settings) -> Arc<Toolbox> {
         let most = settings.delegation.oneshot_max_children;
@@ -168,7 +184,7 @@ impl Workplace {
             toolbox: self.tools(settings, (None, reach)),
             commands: self.commands.clone(),
             limits: limits(&settings.delegation),
-            fence: Fence { owner: self.owner.record.id.clone(), epoch: Epoch(1) },
+            fence: Fence { owner: self.owner.record.id.clone(), epoch: Epoch::FIRST },
             setting,
             reach,
             depth_max: depth_max(&settings.delegation),
@@ -229,6 +245,26 @@ impl Workplace {
         let transcripts = self.transcripts.clone();
         let written = tokio::task::spawn_blocking(move || transcripts.close()).await;
         written.map_or_else(|error| tracing::error!(%error, "BUG: closing the transcripts panicked"), drop);
+    }
+
+    /// Closes or releases it, as the work ended. When somebody ended it, a further signal ends the wait at once; nothing that
+    /// is stored is lost by that.
+    pub async fn close_after(&mut self, ended_by: EndedBy, signals: &mut Signals) {
+        let closed = async {
+            match ended_by {
+                EndedBy::Itself | EndedBy::Interrupt => self.close().await,
+                EndedBy::Release => self.release().await,
+            }
+        };
+        match ended_by {
+            EndedBy::Itself => closed.await,
+            EndedBy::Interrupt | EndedBy::Release => {
+                tokio::select! {
+                    () = closed => {}
+                    _ = signals.next() => {}
+                }
+            }
+        }
     }
 
     /// Removes what is old enough. Not for a program that was told to end: it may take a while.

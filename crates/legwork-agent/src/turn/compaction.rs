@@ -32,6 +32,7 @@ use wording::Wording;
 const SUMMARY_MAX: Duration = Duration::from_secs(300);
 /// Bytes of a token when texts are cut: fewer than most texts have.
 const CUT_BYTES_PER_TOKEN: u64 = 3;
+
 impl Turn<'_> {
     /// What is done so that the next request fits, with what was said meanwhile.
     pub(super) fn fitting(&mut self, said: Option<Said>) -> Next {

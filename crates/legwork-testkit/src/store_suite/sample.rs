@@ -102,6 +102,7 @@ fn setting() -> Setting {
             base_url: None,
             api_mode: "chat_completions".to_owned(),
             key_source: Some("SCRIPTED_KEY".to_owned()),
+            terms: None,
             table: None,
             fallbacks: Vec::new(),
         },

@@ -7,7 +7,7 @@ mod attended;
 mod detach;
 
 use attended::{Attended, Ended, Form, Handed, kept, note};
-use legwork_core::batch::{Lineage, NewBatch, Reach, Setting, Task, Ticket};
+use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined, Refusal, SessionKind};
 
@@ -18,7 +18,7 @@ use crate::model_source::advertised;
 use crate::outcomes::Outcomes;
 use crate::progress::{Follow, Screen};
 use crate::signals::{Asked, Signals};
-use crate::wire::Workplace;
+use crate::wire::{EndedBy, Workplace};
 use crate::{state, stderr, stdout, tasks_file, wording};
 
 /// Runs the tasks and prints their results.
@@ -63,10 +63,14 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         return Ok(Exit::Interrupted);
     }
     // Before the last of it is printed: whoever reads that may look into the transcripts at once.
-    match ended {
-        Ok(Ended::Released) => workplace.release().await,
-        Ok(Ended::Settled(_) | Ended::Unsettled(_) | Ended::LeftAtOnce) | Err(_) => workplace.close().await,
-    }
+    let ended_by = match &ended {
+        Ok(Ended::Released) => EndedBy::Release,
+        Ok(Ended::Settled(_) | Ended::Unsettled(_) | Ended::LeftAtOnce) | Err(_) if interrupted => {
+            EndedBy::Interrupt
+        }
+        Ok(Ended::Settled(_) | Ended::Unsettled(_) | Ended::LeftAtOnce) | Err(_) => EndedBy::Itself,
+    };
+    workplace.close_after(ended_by, &mut signals).await;
     let rest = Rest { invocation, workplace: &workplace, handed };
     let exit = match ended? {
         Ended::Settled(joined) => rest.deliver(*joined, &mut signals).await?,
@@ -97,7 +101,7 @@ async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, Cli
         call_key: None,
         reach: Reach::Joined,
         tasks,
-        setting: Setting { rights: workplace.rights_of_children.clone(), ..workplace.setting.clone() },
+        setting: workplace.setting_of_children(),
     };
     Ok(workplace.handle.dispatch(batch).await?)
 }

@@ -20,14 +20,13 @@ use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
 use crate::outcomes::Outcomes;
 use crate::owner::{self, Owner};
+use crate::signals::{Asked, Signals};
 use crate::{orphans, state, stderr, stdout};
 use waiting::Waited;
 
 /// How long another process may take to settle what it has taken over.
 const SETTLING_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The generation of an owner that nobody has replaced.
-const FIRST_EPOCH: Epoch = Epoch(1);
 
 /// Prints what is stored; with `--wait` once all of it has settled.
 ///
@@ -40,14 +39,16 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let store = state::open_to_work(invocation)?;
     let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
-    let owner = if args.wait {
-        match waiting::until_settled(invocation, &store, &id).await? {
-            Waited::Settled(Some(owner)) => owner,
-            Waited::Settled(None) => owner::enter(store.as_ref()).await?,
+    let (owner, signals) = if args.wait {
+        let mut signals = Signals::listen()?;
+        match waiting::until_settled(invocation, (&store, &id), &mut signals).await? {
+            Waited::Settled(Some(owner)) => (owner, Some(signals)),
+            Waited::Settled(None) => (owner::enter(store.as_ref()).await?, Some(signals)),
             Waited::Left(exit) => return Ok(exit),
         }
     } else {
-        owner::enter(store.as_ref()).await?
+        // Nothing was waited for: a signal ends the program as any other.
+        (owner::enter(store.as_ref()).await?, None)
     };
     let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;
     let record = record.ok_or_else(|| lookup::unknown(&args.id))?;
@@ -61,16 +62,19 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let children: Vec<ChildId> = children.cloned().collect();
     let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
     let missed = missed_texts(store.as_ref(), &children, unread).await;
-    let printed = print(invocation, &Outcomes::of(&record, wanted).with_missed(&missed));
+    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed);
+    let printed = print(text(invocation, &outcomes), signals).await;
     let noted = match &printed {
-        Ok(_) => store.acknowledge(claims, owner.now()).await,
-        Err(_) => store.release(claims, owner.now(), "the results could not be written out").await,
+        Ok(None) => store.acknowledge(claims, owner.now()).await,
+        Ok(Some(_)) | Err(_) => {
+            store.release(claims, owner.now(), "the results could not be written out").await
+        }
     };
     if let Err(error) = noted {
         // The claims come free with this process; the results can be asked for again in any case.
         tracing::warn!(%error, "whether the results arrived could not be stored");
     }
-    printed
+    Ok(printed?.map_or_else(|| outcomes.exit(), Asked::exit))
 }
 
 /// The delegation and those of its tasks that the target names; `None` for a session.
@@ -105,7 +109,7 @@ async fn after_the_dead(
         let record = store.delegation(id).await?;
         // What does not go on is taken over only to be settled.
         let is_being_settled = |record: &DelegationRecord| {
-            record.epoch > FIRST_EPOCH && !record.is_settled() && !may_go_on(record)
+            record.epoch > Epoch::FIRST && !record.is_settled() && !may_go_on(record)
         };
         if !record.as_ref().is_some_and(is_being_settled) || Instant::now() >= until {
             return Ok(record);
@@ -142,11 +146,14 @@ async fn claim_unowned(
     Ok(claims)
 }
 
-fn print(invocation: &Invocation, outcomes: &Outcomes<'_>) -> Result<Exit, CliError> {
-    if invocation.common.json {
-        stdout::print_json(&outcomes.to_json_with_delivery())?;
-    } else {
-        stdout::print(&outcomes.to_text())?;
+fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {
+    if invocation.common.json { outcomes.to_json_with_delivery().to_string() } else { outcomes.to_text() }
+}
+
+/// Prints, and gives back the signal that came while nobody read.
+async fn print(text: String, signals: Option<Signals>) -> Result<Option<Asked>, CliError> {
+    match signals {
+        Some(mut signals) => stdout::print_attended(text, &mut signals).await,
+        None => stdout::print(&text).map(|()| None),
     }
-    Ok(outcomes.exit())
 }

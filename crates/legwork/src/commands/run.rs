@@ -29,8 +29,8 @@ use crate::input::Wanted;
 use crate::invocation::Invocation;
 use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
-use crate::signals::{Asked, Signals};
-use crate::wire::{self, Workplace};
+use crate::signals::{Asked, Attention, Meant, Signals};
+use crate::wire::{self, EndedBy, Workplace};
 use crate::{orphans, session_choice, state, stderr, stdout, wording};
 
 /// Longer than any wait.
@@ -65,14 +65,11 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     if let Some(stored) = &stored
-        && let Err(error) = go_on(invocation, &workplace, &stored.session.id).await
+        && let Some(exit) = went_on(invocation, (&mut workplace, &mut signals), &stored.session.id).await?
     {
-        workplace.close().await;
-        return Err(error);
+        return Ok(exit);
     }
-    if !invocation.common.quiet && state::is_paused(&workplace.store).await? {
-        stderr::tell("note: there is a pause, so no subagent starts; `legwork pause off` ends it");
-    }
+    state::tell_of_pause(invocation, &workplace.store).await?;
     let setup = setup(invocation, &settings, (&workplace, stored), prompt)?;
     let session = setup.which.id().clone();
     let quiet = invocation.common.quiet;
@@ -83,20 +80,21 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     }));
     let mut screen = if quiet { Screen::Silent } else { Screen::Lines };
     let mut watch = workplace.handle.watch();
-    let mut interrupted = false;
+    let mut attention = Attention::default();
     let ended = {
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(watch.as_mut(), &mut screen);
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
         tokio::pin!(asking, showing, overdue);
+        let mut shows = true;
         loop {
             tokio::select! {
                 outcome = &mut asking => break outcome.map(|outcome| Ended::Answered(Box::new(outcome))),
-                () = &mut showing => {}
+                () = &mut showing, if shows => shows = false,
                 () = &mut overdue => break Ok(Ended::Answered(Box::new(unanswered()))),
                 asked = signals.next() => {
-                    if let Some(ended) = asked_for(asked, &stop, &mut interrupted) {
+                    if let Some(ended) = asked_for(asked, &stop, &mut attention) {
                         break Ok(ended);
                     }
                     overdue.as_mut().reset(Instant::now() + workplace.stop_max());
@@ -115,18 +113,36 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
             return Err(error.into());
         }
     };
+    let interrupted = attention.is_interrupted();
     // Before anything is printed: whoever reads the answer may look into the transcripts at once.
-    let Some(told) = told else { return Ok(released(workplace).await) };
-    workplace.close().await;
+    let ended_by = match (&told, interrupted) {
+        (None, _) => EndedBy::Release,
+        (Some(_), true) => EndedBy::Interrupt,
+        (Some(_), false) => EndedBy::Itself,
+    };
+    workplace.close_after(ended_by, &mut signals).await;
+    let Some(told) = told else { return Ok(Exit::Terminated) };
     let exit = print(invocation, &session, told?, &mut signals).await?;
     workplace.tidy_up().await;
     Ok(if interrupted { Exit::Interrupted } else { exit })
 }
 
-/// The end of a program that was told to end: what it ran stays resumable.
-async fn released(mut workplace: Workplace) -> Exit {
-    workplace.release().await;
-    Exit::Terminated
+/// Goes on with a stored session, unless that cannot be done or a signal comes before it is: then nothing is open any more.
+async fn went_on(
+    invocation: &Invocation,
+    (workplace, signals): (&mut Workplace, &mut Signals),
+    session: &SessionId,
+) -> Result<Option<Exit>, CliError> {
+    let gone_on = tokio::select! {
+        gone_on = go_on(invocation, workplace, session) => gone_on.map(|()| None),
+        asked = signals.next() => Ok(Some(asked.exit())),
+    };
+    match &gone_on {
+        Ok(None) => {}
+        Ok(Some(_)) => workplace.close_after(EndedBy::Release, signals).await,
+        Err(_) => workplace.close().await,
+    }
+    gone_on
 }
 
 /// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is.
@@ -185,7 +201,7 @@ fn setup(
         toolbox: workplace.oneshot_tools(settings),
         commands: workplace.commands.clone(),
         limits: wire::limits(&settings.delegation),
-        fence: Fence { owner: workplace.owner.record.id.clone(), epoch: Epoch(1) },
+        fence: Fence { owner: workplace.owner.record.id.clone(), epoch: Epoch::FIRST },
         setting,
         reach: Reach::Joined,
         depth_max: wire::depth_max(&settings.delegation),
@@ -200,14 +216,11 @@ fn setup(
     })
 }
 
-fn asked_for(asked: Asked, stop: &SessionStop, interrupted: &mut bool) -> Option<Ended> {
-    match (asked, std::mem::replace(interrupted, asked == Asked::Interrupt)) {
-        (Asked::Interrupt | Asked::Release, true) => {
-            *interrupted = true;
-            Some(Ended::LeftAtOnce)
-        }
-        (Asked::Release, false) => Some(Ended::Released),
-        (Asked::Interrupt, false) => {
+fn asked_for(asked: Asked, stop: &SessionStop, attention: &mut Attention) -> Option<Ended> {
+    match attention.what_is_meant(asked) {
+        Meant::LeaveAtOnce => Some(Ended::LeftAtOnce),
+        Meant::Release => Some(Ended::Released),
+        Meant::Stop => {
             stop.stop(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
             None
         }

@@ -51,21 +51,22 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
     }
-    let (ended, kept) = end_orphaned(invocation, &store, &dead).await?;
-    let (mut stopped, pending) = wait(&store, &alive).await?;
+    let (ended, left, kept) = end_orphaned(invocation, &store, &dead).await?;
+    let (mut stopped, mut pending) = wait(&store, &alive).await?;
     stopped.extend(ended);
+    pending.extend(left);
     answer(invocation, &stopped, &pending, kept)
 }
 
 /// Ends work whose process has died. Where a part of it is meant, or what another subagent waits for, the request is kept
-/// for whoever goes on with it. Gives the children that have ended, and how many requests are kept.
+/// for whoever goes on with it. Gives the children that have ended, those that have not, and how many requests are kept.
 async fn end_orphaned(
     invocation: &Invocation,
     store: &SqliteStore,
     dead: &[Aim],
-) -> Result<(Vec<ChildId>, usize), CliError> {
+) -> Result<(Vec<ChildId>, Vec<ChildId>, usize), CliError> {
     if dead.is_empty() {
-        return Ok((Vec::new(), 0));
+        return Ok((Vec::new(), Vec::new(), 0));
     }
     let owner = owner::enter(store).await?;
     let mut kept = 0;
@@ -81,8 +82,8 @@ async fn end_orphaned(
         let conclusion = Conclusion::Stopped(StopReason::Cancelled);
         orphans::conclude(invocation, (store, &owner), &orphans, conclusion).await?;
     }
-    let (settled, _) = Reached::aimed(dead).sorted(store).await?;
-    Ok((settled, kept))
+    let (settled, open) = Reached::aimed(dead).sorted(store).await?;
+    Ok((settled, open, kept))
 }
 
 async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {

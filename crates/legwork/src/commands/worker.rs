@@ -14,7 +14,7 @@ use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
 use crate::signals::Signals;
-use crate::wire::Workplace;
+use crate::wire::{EndedBy, Workplace};
 use crate::{orphans, state, stderr};
 
 /// Between two looks for work that lost its process.
@@ -35,10 +35,11 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     let worked = work(invocation, (&workplace, &orphans), &mut signals).await;
-    match worked {
-        Ok(Exit::Success) | Err(_) => workplace.close().await,
-        Ok(_asked_to_end) => workplace.release().await,
-    }
+    let ended_by = match worked {
+        Ok(Exit::Success) | Err(_) => EndedBy::Itself,
+        Ok(_asked_to_end) => EndedBy::Release,
+    };
+    workplace.close_after(ended_by, &mut signals).await;
     if matches!(worked, Ok(Exit::Success)) {
         workplace.tidy_up().await;
     }
@@ -65,6 +66,7 @@ async fn work(
     if !quiet {
         stderr::tell("works on what has lost its process; Ctrl-C ends it and loses nothing");
     }
+    state::tell_of_pause(invocation, &workplace.store).await?;
     let mut before = Recovered::default();
     let mut taken: Vec<DelegationId> = Vec::new();
     loop {
@@ -76,9 +78,10 @@ async fn work(
         if !quiet && recovered != before {
             orphans::tell(&recovered);
         }
+        // Asked first: what settles after that is put aside before the next time it is asked.
+        let open = open(workplace, orphans).await?;
         put_aside(workplace, &mut taken).await?;
         if *orphans != Orphans::All {
-            let open = open(workplace, orphans).await?;
             if open.is_empty() {
                 return Ok(Exit::Success);
             }
@@ -102,7 +105,8 @@ async fn work(
 async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<DelegationRecord>, CliError> {
     let store = &workplace.store;
     Ok(match orphans {
-        Orphans::All => store.delegations(Filter::Open).await?,
+        // Nothing was named.
+        Orphans::All => Vec::new(),
         Orphans::OfSession(session) => store.delegations(Filter::OpenOf(session.clone())).await?,
         Orphans::Of(id) => {
             store.delegation(id).await?.into_iter().filter(|record| !record.is_settled()).collect()

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use legwork_testkit::server::{Entry, Script, ScriptedServer, Scripts, Usage, call, say};
 use serde_json::json;
 
-use crate::harness::Home;
+use crate::harness::{Home, until};
 
 /// The names of the tools that a request offers, sorted.
 fn offered(entry: &Entry) -> Vec<String> {
@@ -71,19 +71,26 @@ fn kill_02_without_orchestrators_every_child_is_a_leaf() {
 
 #[test]
 fn build_10_cfg_14_an_empty_ceiling_leaves_no_tools_and_none_leaves_the_callers() {
-    let request = |toolsets: Option<&str>| {
-        let server = ScriptedServer::start(Scripts::default());
-        let home = Home::with(&server);
-        let file = toolsets.map(|list| format!("[delegation]\ndefault_toolsets = {list}\n"));
-        home.write("config.toml", file.unwrap_or_default());
-        let ended = home.legwork(&["--config", "config.toml", "delegate", "--goal", "any"]).run();
-        assert_eq!(ended.code, 0, "{ended}");
-        offered(&server.log().entries()[0])
-    };
-    assert_eq!(request(Some("[]")), [""; 0]);
-    assert_eq!(request(Some("['web', 'read_file']")), ["read_file", "web_fetch"]);
-    let all = request(None);
-    assert!(all.contains(&"terminal".to_owned()) && !all.contains(&"delegate_task".to_owned()), "{all:?}");
+    for way in [&[][..], &["--detach"]] {
+        let request = |toolsets: Option<&str>| {
+            let server = ScriptedServer::start(Scripts::default());
+            let home = Home::with(&server);
+            let file = toolsets.map(|list| format!("[delegation]\ndefault_toolsets = {list}\n"));
+            home.write("config.toml", file.unwrap_or_default());
+            let order = [&["--config", "config.toml", "delegate", "--goal", "any"], way].concat();
+            let ended = home.legwork(&order).run();
+            assert_eq!(ended.code, 0, "{ended}");
+            until("its processes to end", || home.processes().is_empty().then_some(()));
+            offered(&server.log().entries()[0])
+        };
+        assert_eq!(request(Some("[]")), [""; 0], "{way:?}");
+        assert_eq!(request(Some("['web', 'read_file']")), ["read_file", "web_fetch"], "{way:?}");
+        let all = request(None);
+        assert!(
+            all.contains(&"terminal".to_owned()) && !all.contains(&"delegate_task".to_owned()),
+            "{all:?}"
+        );
+    }
 }
 
 #[test]

@@ -43,6 +43,25 @@ fn k33_detached_work_goes_on_after_its_program_has_ended() {
     assert_eq!(server.log().entries().len(), 2, "{}", server.log().summary());
 }
 
+/// As cli.md says it: the worker parks the results, and who asks for them first takes them.
+#[test]
+fn k33_what_a_worker_has_done_is_parked_until_somebody_asks_for_it() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    let handle = home.legwork(&["delegate", "--goal", "one", "--detach", "--json"]).run();
+    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    let shown = || home.legwork(&["show", &id, "--json"]).run().json();
+    let parked = shown();
+    assert_eq!(parked["units"][0]["delivery"], json!("parked"), "{parked}");
+    let last = parked["ledger"].as_array().and_then(|ledger| ledger.last()).expect("a ledger");
+    assert_eq!(last["reason"], json!("no conversation"), "{parked}");
+    let ended = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+    assert_eq!(shown()["units"][0]["delivery"], json!("delivered"));
+    assert_eq!(server.log().entries().len(), 1, "{}", server.log().summary());
+}
+
 #[test]
 fn k01_detached_work_of_a_conversation_comes_to_it_and_to_nobody_else() {
     let scripts = Scripts::default()

@@ -190,3 +190,62 @@ fn a_reader_of_stderr_that_leaves_ends_nothing() {
         assert!(ended.stdout.contains("held is done"), "{ended}");
     }
 }
+
+/// Every verb that works: once it was told to end, another signal ends the wait for that.
+#[test]
+fn a_second_signal_after_sigterm_ends_the_program_at_once() {
+    for verb in ["delegate", "run", "worker", "results"] {
+        let scripts = Scripts::default().agent("call", Script::always(gate("call").say("never said")));
+        let server = ScriptedServer::start(scripts);
+        let home = Home::with(&server);
+        let order = |arguments: &[&str]| home.legwork(arguments).set("stop_grace_ms", 3_600_000);
+        let start = |arguments: &[&str]| {
+            let running = order(arguments).start();
+            server.gate("call").wait_waiting(1);
+            running
+        };
+        let dead = || {
+            let first = start(&["delegate", "--goal", "call"]);
+            let id = first.delegation();
+            first.kill();
+            server.wait_for(|log| log.in_flight() == 0, Duration::from_secs(10));
+            id
+        };
+        let running = match verb {
+            "delegate" => start(&["delegate", "--goal", "call"]),
+            "run" => start(&["run", "call"]),
+            "worker" => start(&["worker", "--only", &dead()]),
+            _ => start(&["results", &dead(), "--wait"]),
+        };
+        // Nothing can be stored while somebody else holds the write lock, so the first signal alone cannot end it.
+        let lock = home.lock_database();
+        running.signal(Signal::SIGTERM);
+        running.signal(Signal::SIGHUP);
+        let ended = running.wait();
+        assert_eq!(ended.code, 143, "{verb}: {ended}");
+        drop(lock);
+        home.assert_nothing_runs();
+    }
+}
+
+#[test]
+fn results_that_were_waited_for_hear_a_signal_while_nobody_reads_them() {
+    let long = Script::always(say("word ".repeat(40_000)));
+    let server = ScriptedServer::start(Scripts::default().otherwise(long));
+    for form in [&[][..], &["--json"]] {
+        let home = Home::with(&server);
+        let left = home.legwork(&["delegate", "--goal", "any", "--detach", "--json"]).run();
+        let id = left.json()["delegation_id"].as_str().expect("an id").to_owned();
+        until("the work to end", || home.processes().is_empty().then_some(()));
+        let (running, mut out) =
+            home.legwork(&[&["results", &id, "--wait"], form].concat()).start_with_stdout();
+        out.read_exact(&mut [0]).expect("something is written");
+        running.signal(Signal::SIGTERM);
+        let ended = running.wait();
+        assert_eq!(ended.code, 143, "{ended}");
+        let shown = || home.legwork(&["show", &id, "--json"]).run().json()["units"][0]["delivery"].clone();
+        assert_ne!(shown(), json!("delivered"), "nobody has read them");
+        assert_eq!(home.legwork(&["results", &id]).run().code, 0);
+        assert_eq!(shown(), json!("delivered"));
+    }
+}

@@ -95,3 +95,30 @@ fn kill_01_what_runs_goes_on_and_what_waits_starts_after_the_pause() {
     let ended = running.wait();
     assert_eq!(ended.statuses(), ["completed", "completed", "interrupted"], "{ended}");
 }
+
+#[test]
+fn kill_01_whoever_waits_for_work_is_told_that_none_begins() {
+    let server =
+        ScriptedServer::start(Scripts::default().agent("held", Script::always(gate("held").say("done"))));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "held"]).start();
+    let id = running.delegation();
+    server.gate("held").wait_reached();
+    pause(&home, &["on"]);
+    let words = "note: there is a pause, so no subagent starts; `legwork pause off` ends it";
+    let told = |waiting: &crate::harness::Running| {
+        until("the note", || waiting.stderr().contains(words).then_some(()));
+    };
+    let waiting = home.legwork(&["results", &id, "--wait"]).start();
+    told(&waiting);
+    let worker = home.legwork(&["worker"]).start();
+    told(&worker);
+    worker.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(worker.wait().code, 143);
+    server.gate("held").open();
+    let ended = waiting.wait();
+    assert_eq!((ended.code, ended.stderr.matches(words).count()), (0, 1), "{ended}");
+    assert_eq!(running.wait().code, 0);
+    let quiet = home.legwork(&["-q", "results", &id, "--wait"]).run();
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""), "{quiet}");
+}

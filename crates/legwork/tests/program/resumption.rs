@@ -364,6 +364,9 @@ fn k20_a_stop_of_orphaned_work_is_not_told_as_a_loss_and_speaks_of_a_rest_only_w
     let one = home.only_child(0);
     let part = home.legwork(&["stop", &one]).run();
     assert!(part.stderr.contains("stopped when somebody goes on with it"), "a part waits: {part}");
+    assert_eq!(part.stdout, format!("asked to stop, not ended yet: {one}\n"));
+    let part = home.legwork(&["stop", &one, "--json"]).run().json();
+    assert_eq!((&part["pending"], &part["stopped"]), (&json!([one]), &json!([])));
     let whole = home.legwork(&["stop", &id]).run();
     assert_eq!(whole.code, 0, "{whole}");
     assert!(whole.stdout.starts_with("stopped: "), "{whole}");

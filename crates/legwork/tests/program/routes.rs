@@ -1,7 +1,8 @@
 //! Models by name, by fallback and by key: which provider a child is sent to, with which key and in which words.
 
 use legwork_testkit::server::{
-    Log, ProviderError, Reply, Script, ScriptedServer, Scripts, call, say, status, status_with, unauthorized,
+    Log, ProviderError, Reply, Script, ScriptedServer, Scripts, call, gate, say, status, status_with,
+    unauthorized,
 };
 use serde_json::{Value, json};
 
@@ -247,4 +248,73 @@ fn cred_14_when_all_of_a_chain_fail_each_of_them_is_told() {
     assert_eq!(ended.code, 1, "{ended}");
     let error = ended.results()[0]["error"].as_str().expect("an error").to_owned();
     assert!(error.contains("openai/test: ") && error.contains("openai-compatible/second-model: "), "{error}");
+}
+
+/// Proves CRED-24: what is not set in the route comes from whoever named it, each time anew.
+#[test]
+fn cred_24_two_callers_of_one_route_share_nothing_of_it() {
+    let tasks = json!({"tasks": [{"goal": "this is piece A", "route": "fast"}, {"goal": "this is piece B"}]});
+    let scripts = Scripts::default()
+        .agent("the prompt", Script::new().step(call("delegate_task", tasks)).step(say("all is done")))
+        .agent("piece A", Script::always(say("A is done")))
+        .agent(
+            "piece B",
+            Script::new()
+                .step(call("delegate_task", json!({"goal": "this is piece C", "route": "fast"})))
+                .step(say("B is done")),
+        )
+        .agent("piece C", Script::always(say("C is done")));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    home.write(
+        "config.toml",
+        "[model]\nreasoning_effort = 'high'\n[delegation]\nmax_spawn_depth = 2\nreasoning_effort = 'low'\n\
+         [delegation.routes.fast]\nmodel = 'fast-model'\n",
+    );
+    let ended = home.legwork(&["--config", "config.toml", "run", "this is the prompt"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let log = server.log();
+    let asked = |agent: &str| {
+        let body = &log.of(agent)[0].body;
+        [body["model"].clone(), body["reasoning_effort"].clone()]
+    };
+    assert_eq!(asked("piece A"), ["fast-model", "high"]);
+    assert_eq!(asked("piece B"), ["test", "low"]);
+    assert_eq!(asked("piece C"), ["fast-model", "low"]);
+}
+
+/// Proves RECOV-6: what is lacking is named, not only that something is.
+#[test]
+fn cred_20_who_cannot_go_on_with_a_route_is_told_what_it_was_made_of() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::always(gate("here").say("it is done"))));
+    let home = Home::with(&server);
+    let address = server.base_url();
+    let route = |name: &str| {
+        format!("[delegation.routes.{name}]\nmodel = 'm'\nbase_url = '{address}'\napi_key_env = '{name}_2'\n")
+    };
+    let fallback = format!(
+        "fallback_providers = [{{ provider = 'openai-compatible', model = 'other', base_url = '{address}', api_key = '' }}]\n"
+    );
+    home.write("config.toml", format!("{}{fallback}{}", route("near"), route("far")));
+    home.write(
+        "tasks.toml",
+        "[[tasks]]\ngoal = 'first'\nroute = 'near'\n[[tasks]]\ngoal = 'second'\nroute = 'far'\n\
+         [[tasks]]\ngoal = 'third'\nroute = 'near'\n",
+    );
+    let order = home.legwork(&["--config", "config.toml", "delegate", "tasks.toml"]);
+    let running = order.env("near_2", "sk-near").env("far_2", "sk-far").start();
+    let id = running.delegation();
+    server.gate("here").wait_waiting(3);
+    running.kill();
+    let looked = home.legwork(&["ps"]).run();
+    for name in ["near_2", "far_2"] {
+        assert_eq!(looked.stderr.matches(&format!("the key in {name}, ")).count(), 1, "{looked}");
+    }
+    let refused = home.legwork(&["results", &id, "--wait", "--json"]).run();
+    let words = ["near_2", &address, "delegation.routes.near", "openai-compatible/other"];
+    refused.assert_refused(3, "no_model", &words);
+    server.gate("here").open();
+    let order = home.legwork(&["--config", "config.toml", "results", &id, "--wait"]);
+    assert_eq!(order.env("near_2", "sk-near").env("far_2", "sk-far").run().code, 0);
 }

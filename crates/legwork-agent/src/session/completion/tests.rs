@@ -60,6 +60,7 @@ pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
                 base_url: None,
                 api_mode: "chat_completions".to_owned(),
                 key_source: None,
+                terms: None,
                 table: None,
                 fallbacks: Vec::new(),
             },

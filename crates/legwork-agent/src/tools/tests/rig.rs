@@ -122,6 +122,7 @@ impl Rig {
                 base_url: None,
                 api_mode: "chat_completions".to_owned(),
                 key_source: None,
+                terms: None,
                 table: None,
                 fallbacks: Vec::new(),
             },

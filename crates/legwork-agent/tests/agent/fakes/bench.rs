@@ -128,6 +128,7 @@ pub fn route() -> Route {
         base_url: None,
         api_mode: "chat_completions".to_owned(),
         key_source: None,
+        terms: None,
         table: None,
         fallbacks: Vec::new(),
     }

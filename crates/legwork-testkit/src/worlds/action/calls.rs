@@ -84,6 +84,7 @@ fn batch(lineage: Lineage, tasks: Vec<Task>) -> NewBatch {
                 base_url: None,
                 api_mode: "chat".to_owned(),
                 key_source: None,
+                terms: None,
                 table: None,
                 fallbacks: Vec::new(),
             },

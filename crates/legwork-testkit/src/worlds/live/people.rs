@@ -116,6 +116,7 @@ fn setting() -> Setting {
             base_url: None,
             api_mode: "chat".to_owned(),
             key_source: None,
+            terms: None,
             table: None,
             fallbacks: Vec::new(),
         },

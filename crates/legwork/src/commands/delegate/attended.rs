@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::failure::CliError;
 use crate::outcomes::Outcomes;
 use crate::progress::{Follow, Screen};
-use crate::signals::{Asked, Signals};
+use crate::signals::{Asked, Attention, Meant, Signals};
 use crate::stdout;
 use crate::wire::Workplace;
 
@@ -53,8 +53,7 @@ pub(super) struct Attended<'a> {
     workplace: &'a Workplace,
     ticket: &'a Ticket,
     joins: Joins<'a>,
-    /// The user wanted it to stop.
-    interrupted: bool,
+    attention: Attention,
     handed: Handed,
 }
 
@@ -108,14 +107,14 @@ impl<'a> Attended<'a> {
             joins: Joins::of(workplace, ticket, form),
             workplace,
             ticket,
-            interrupted: false,
+            attention: Attention::default(),
             handed: Handed::default(),
         }
     }
 
     /// Whether the user wanted it to stop, and what was printed.
     pub(super) fn into_parts(self) -> (bool, Handed) {
-        (self.interrupted, self.handed)
+        (self.attention.is_interrupted(), self.handed)
     }
 
     /// Waits for the results while the progress is shown, and does what signals ask for.
@@ -188,11 +187,10 @@ impl<'a> Attended<'a> {
     }
 
     async fn asked(&mut self, asked: Asked) -> Option<Ended> {
-        match (asked, self.interrupted) {
-            (Asked::Interrupt | Asked::Release, true) => Some(Ended::LeftAtOnce),
-            (Asked::Release, false) => Some(Ended::Released),
-            (Asked::Interrupt, false) => {
-                self.interrupted = true;
+        match self.attention.what_is_meant(asked) {
+            Meant::LeaveAtOnce => Some(Ended::LeftAtOnce),
+            Meant::Release => Some(Ended::Released),
+            Meant::Stop => {
                 let scope = Scope::Delegation(self.ticket.delegation.clone());
                 self.workplace.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
                 None

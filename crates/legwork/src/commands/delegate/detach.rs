@@ -34,7 +34,7 @@ pub(super) async fn leave(
         call_key: None,
         reach,
         tasks: tasks.clone(),
-        setting: workplace.setting.clone(),
+        setting: workplace.setting_of_children(),
     };
     let independent = settings.delegation.independent_completions;
     let ticket = workplace.handle.accept_for_another(batch, independent).await?;

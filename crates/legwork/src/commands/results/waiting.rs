@@ -12,8 +12,8 @@ use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::owner::{self, Owner};
 use crate::signals::Signals;
-use crate::wire::Workplace;
-use crate::{lookup, orphans, stderr};
+use crate::wire::{EndedBy, Workplace};
+use crate::{lookup, orphans, state, stderr};
 
 /// Between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -33,19 +33,19 @@ pub(super) enum Waited {
 /// When the work cannot be gone on with here, or the store fails.
 pub(super) async fn until_settled(
     invocation: &Invocation,
-    store: &SqliteStore,
-    id: &DelegationId,
+    (store, id): (&SqliteStore, &DelegationId),
+    signals: &mut Signals,
 ) -> Result<Waited, CliError> {
-    let mut signals = Signals::listen()?;
     let mut workplace: Option<Workplace> = None;
-    let waited = wait(invocation, (store, id), (&mut signals, &mut workplace)).await;
+    let waited = wait(invocation, (store, id), (signals, &mut workplace)).await;
     let Some(mut workplace) = workplace else {
         return Ok(waited?.map_or(Waited::Settled(None), Waited::Left));
     };
-    match waited {
-        Ok(None) | Err(_) => workplace.close().await,
-        Ok(Some(_)) => workplace.release().await,
-    }
+    let ended_by = match waited {
+        Ok(None) | Err(_) => EndedBy::Itself,
+        Ok(Some(_)) => EndedBy::Release,
+    };
+    workplace.close_after(ended_by, signals).await;
     Ok(waited?.map_or_else(|| Waited::Settled(Some(workplace.into_owner())), Waited::Left))
 }
 
@@ -55,11 +55,14 @@ async fn wait(
     (signals, workplace): (&mut Signals, &mut Option<Workplace>),
 ) -> Result<Option<Exit>, CliError> {
     let quiet = invocation.common.quiet;
-    let mut told = false;
+    let (mut told, mut told_of_pause) = (false, false);
     loop {
         let record = store.delegation(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
         if record.is_settled() {
             return Ok(None);
+        }
+        if !std::mem::replace(&mut told_of_pause, true) {
+            state::tell_of_pause(invocation, store).await?;
         }
         let is_ours = workplace.as_ref().is_some_and(|place| place.owner.record.id == record.owner.id);
         let stands_still = async {
@@ -75,7 +78,11 @@ async fn wait(
                 Some(place) => place,
                 None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),
             };
-            let recovered = orphans::take_up(place, &Orphans::Of(id.clone()), quiet).await?;
+            let orphans = Orphans::Of(id.clone());
+            let recovered = tokio::select! {
+                asked = signals.next() => return Ok(Some(asked.exit())),
+                recovered = orphans::take_up(place, &orphans, quiet) => recovered?,
+            };
             // What can go on does; after that the rest of it is nobody's again.
             if let Some(error) = orphans::cannot_go_on(&recovered).filter(|_| recovered.taken.is_empty()) {
                 return Err(error);

@@ -7,6 +7,8 @@ use crate::excerpt::head_of;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Mistakes that are named.
 const ERRORS_MAX: usize = 10;
@@ -16,10 +18,13 @@ const ERROR_BYTES_MAX: usize = 300;
 const FENCE: &str = "```";
 
 /// A schema that can be held against answers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Contract {
-    validator: Validator,
+    validator: Arc<Validator>,
 }
+
+/// What of an answer does not fit, or why that is not known.
+pub type Checked = Result<Vec<String>, String>;
 
 impl Contract {
     /// The contract of a JSON Schema.
@@ -28,8 +33,25 @@ impl Contract {
     /// Why it is none.
     pub fn of(schema: &Value) -> Result<Contract, String> {
         match jsonschema::options().build(schema) {
-            Ok(validator) => Ok(Contract { validator }),
+            Ok(validator) => Ok(Contract { validator: Arc::new(validator) }),
             Err(error) => Err(named(&error)),
+        }
+    }
+
+    /// As [`Contract::misses`], on a thread for such things and for at most `limit`: parts of a schema that refer to each
+    /// other many times over are looked at as often as there are ways to them. A check that is given up holds its thread until
+    /// it has ended.
+    pub async fn checked(&self, answer: &str, limit: Duration) -> Checked {
+        let (contract, answer) = (self.clone(), answer.to_owned());
+        let checking = tokio::task::spawn_blocking(move || contract.misses(&answer));
+        // Deadline: nobody can tell how long a schema takes; an answer is not kept back for it.
+        match tokio::time::timeout(limit, checking).await {
+            Ok(Ok(misses)) => Ok(misses),
+            Ok(Err(error)) => Err(format!("$: whether it fits is not known, the check failed: {error}")),
+            Err(_) => Err(format!(
+                "$: whether it fits is not known: the check took longer than {} s. A schema whose parts refer to each other many times over takes so long; simplify it",
+                limit.as_secs_f32(),
+            )),
         }
     }
 

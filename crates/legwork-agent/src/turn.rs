@@ -19,7 +19,7 @@ mod way;
 mod window;
 mod words;
 
-use crate::contract::Contract;
+use crate::contract::{Checked, Contract};
 use crate::journal::{Journal, Next, Recorded, says_something};
 use crate::models::{Model, ModelError, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
@@ -70,6 +70,8 @@ pub struct TurnLimits {
     /// The size of a history, in tokens, from which on earlier messages are summarised although the window has room for more
     /// (`delegation.compression_threshold_tokens`, for children).
     pub summarise_from: Option<u64>,
+    /// How long an answer may be held against its schema.
+    pub schema_check_max: Duration,
 }
 
 impl Default for TurnLimits {
@@ -84,6 +86,7 @@ impl Default for TurnLimits {
             silence_max: Duration::from_secs(600),
             window_default: 128_000,
             summarise_from: None,
+            schema_check_max: Duration::from_secs(5),
         }
     }
 }
@@ -137,11 +140,12 @@ pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, st
         stop: Stop::new(agent.site.line.stopped()),
         ahead: Ahead::Answered,
         corrected: None,
+        checked: None,
         place: 0,
         untold: Vec::new(),
     };
     let end = turn.until_answered(start).await;
-    turn.report(end)
+    turn.report(end).await
 }
 
 struct Turn<'a> {
@@ -160,10 +164,19 @@ struct Turn<'a> {
     ahead: Ahead,
     /// The answer that was to be corrected, if one was.
     corrected: Option<Corrected>,
+    /// The text that was held against the schema last, and what came of it.
+    checked: Option<(String, Checked)>,
     /// The place in its chain of the model that was asked last, as the journal knows it.
     place: u32,
     /// What is told once the next commit is made.
     untold: Vec<LineEvent>,
+}
+
+/// How much there was before something was said to the agent.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    messages: usize,
+    untold: usize,
 }
 
 /// What comes next.
@@ -216,23 +229,39 @@ impl Turn<'_> {
         if let Some(limit) = self.exhausted() {
             return self.end(Way::Exhausted(limit));
         }
+        let mark = self.mark();
         let said = self.hear();
-        self.fitting(said)
+        self.fitting(said, mark)
+    }
+
+    /// Where context and news stand before something is said to the agent.
+    fn mark(&self) -> Mark {
+        Mark { messages: self.context.messages().len(), untold: self.untold.len() }
+    }
+
+    /// Takes back what came after the mark: it is not stored, and nobody is told of it.
+    fn take_back(&mut self, mark: Mark) {
+        self.context.truncate(mark.messages);
+        self.untold.truncate(mark.untold);
     }
 
     /// After an answer nothing comes, unless something was said to the agent while it answered, or its answer does not meet
     /// its schema: then it is asked again, if it may.
-    fn after_answer(&mut self, reply: &Reply) -> Next {
+    async fn after_answer(&mut self, reply: &Reply) -> Next {
         self.ahead = Ahead::Answered;
         if self.stop.now().is_some() || self.exhausted().is_some() {
             return Next::End(None);
         }
-        let before = self.corrected.clone();
-        let said = self.hear().or_else(|| self.correction(reply));
+        let (before, mark) = (self.corrected.clone(), self.mark());
+        let said = match self.hear() {
+            Some(said) => Some(said),
+            None => self.correction(reply).await,
+        };
         let Some(said) = said else { return Next::End(None) };
-        match self.fitting(Some(said)) {
+        match self.fitting(Some(said), mark) {
             // There is no room to ask again, and there is an answer.
             Next::End(_) => {
+                self.take_back(mark);
                 self.corrected = before;
                 self.ahead = Ahead::Answered;
                 Next::End(None)
@@ -368,7 +397,7 @@ impl Turn<'_> {
         if says_something(&reply.message) {
             self.context.push(reply.message.clone());
         }
-        let next = self.after_answer(&reply);
+        let next = self.after_answer(&reply).await;
         self.accept(reply, &next).await
     }
 
@@ -389,11 +418,11 @@ impl Turn<'_> {
         self.agent.site.setting.allowance.exhausted_by(self.tally.model_calls)
     }
 
-    fn report(mut self, end: Result<(), Way>) -> Report {
+    async fn report(mut self, end: Result<(), Way>) -> Report {
         self.context.truncate(self.stored);
         let (end, remark) = self.after_correction(end);
-        let conformance = match &end {
-            Ok(()) | Err(Way::Exhausted(_)) => self.conformance(remark),
+        let is_held_to_it = match &end {
+            Ok(()) | Err(Way::Exhausted(_)) => true,
             Err(
                 Way::Stopped(_)
                 | Way::Model(_)
@@ -401,8 +430,9 @@ impl Turn<'_> {
                 | Way::SameFailure(_)
                 | Way::NoProgress(_)
                 | Way::NoRoom(_),
-            ) => None,
+            ) => false,
         };
+        let conformance = if is_held_to_it { self.conformance(remark).await } else { None };
         let answer = match &end {
             Ok(()) => self.tally.answer(),
             Err(_) => self.tally.last_text(),

@@ -12,7 +12,7 @@ mod wording;
 
 use super::ask::{Asking, Call};
 use super::window::{Press, Window};
-use super::{Ahead, Turn, Way};
+use super::{Ahead, Mark, Turn, Way};
 use crate::excerpt::head_of;
 use crate::journal::{Next, Said};
 use crate::models::{ModelError, ModelRequest, renew_used};
@@ -34,8 +34,8 @@ const SUMMARY_MAX: Duration = Duration::from_secs(300);
 const CUT_BYTES_PER_TOKEN: u64 = 3;
 
 impl Turn<'_> {
-    /// What is done so that the next request fits, with what was said meanwhile.
-    pub(super) fn fitting(&mut self, said: Option<Said>) -> Next {
+    /// What is done so that the next request fits, with what was said since the mark.
+    pub(super) fn fitting(&mut self, said: Option<Said>, mark: Mark) -> Next {
         let window = self.window();
         if self.context.press == Press::Whole && self.tokens() > window.usable() {
             self.context.press = Press::Shared;
@@ -56,10 +56,7 @@ impl Turn<'_> {
         }
         let way = if place.is_some() { Way::NoProgress(window.tokens) } else { Way::NoRoom(window.tokens) };
         // What was said is not read by anybody any more; it is not stored, and counts as missed.
-        if said.is_some() {
-            self.context.truncate(self.context.messages().len() - 1);
-            self.untold.pop();
-        }
+        self.take_back(mark);
         self.end(way)
     }
 

@@ -4,6 +4,7 @@
 
 use super::tally::is_blank;
 use super::{Turn, Way};
+use crate::contract::Checked;
 use crate::journal::Said;
 use legwork_core::message::{Author, Message};
 use legwork_core::pulse::LineEvent;
@@ -37,17 +38,14 @@ impl Corrected {
 }
 
 impl Turn<'_> {
-    /// What is said, once, to an agent whose answer does not fit. It stands in the context at once.
-    pub(super) fn correction(&mut self, reply: &Reply) -> Option<Said> {
-        let contract = self.agent.contract.as_ref()?;
+    /// What is said, once, to an agent whose answer does not fit. It stands in the context at once. Where it is not known
+    /// whether it fits there is nothing to correct.
+    pub(super) async fn correction(&mut self, reply: &Reply) -> Option<Said> {
         let text = reply.message.plain_text();
         if self.corrected.is_some() || is_blank(&text) {
             return None;
         }
-        let errors = contract.misses(&text);
-        if errors.is_empty() {
-            return None;
-        }
+        let errors = self.checked(text).await?.ok().filter(|errors| !errors.is_empty())?;
         let listed: String = errors.iter().map(|error| format!("- {error}\n")).collect();
         let message = Message::text(Author::User, format!("{HEAD}\n\n{listed}\n{REQUEST}"));
         self.untold
@@ -81,12 +79,28 @@ impl Turn<'_> {
     }
 
     /// How the last text stands to the schema, if there are both.
-    pub(super) fn conformance(&self, remark: Option<String>) -> Option<Conformance> {
-        let contract = self.agent.contract.as_ref()?;
-        let errors = contract.misses(&self.tally.last_text()?);
+    pub(super) async fn conformance(&mut self, remark: Option<String>) -> Option<Conformance> {
+        let text = self.tally.last_text()?;
         let retries = u32::from(self.corrected.is_some());
+        let errors = match self.checked(text).await? {
+            Ok(errors) => errors,
+            Err(unknown) => return Some(Conformance { errors: vec![unknown], retries, remark }),
+        };
         let not_asked = || (retries == 0).then(|| NOT_ASKED.to_owned());
         let remark = remark.or_else(not_asked).filter(|_| !errors.is_empty());
         Some(Conformance { errors, retries, remark })
+    }
+
+    /// Holds a text against the schema, if there is one; the same text only once.
+    async fn checked(&mut self, text: String) -> Option<Checked> {
+        let contract = self.agent.contract.as_ref()?;
+        if let Some((known, checked)) = &self.checked
+            && *known == text
+        {
+            return Some(checked.clone());
+        }
+        let checked = contract.checked(&text, self.agent.limits.schema_check_max).await;
+        self.checked = Some((text, checked.clone()));
+        Some(checked)
     }
 }

@@ -26,7 +26,7 @@ impl Turn<'_> {
         }
         let asking = unfinished.iter().any(|step| matches!(step.action, Action::Model));
         let next = match answer {
-            Some(reply) => self.after_answer(&reply),
+            Some(reply) => self.after_answer(&reply).await,
             None if asking => self.again(),
             None => self.onward(),
         };
@@ -40,8 +40,9 @@ impl Turn<'_> {
         if let Some(notice) = self.stop.now() {
             return self.end(Way::Stopped(notice));
         }
+        let mark = self.mark();
         let said = self.hear();
-        self.fitting(said)
+        self.fitting(said, mark)
     }
 
     /// Goes on with the calls of a reply.

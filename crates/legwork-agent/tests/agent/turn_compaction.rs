@@ -2,21 +2,24 @@
 
 use crate::asking::{model as remote, options};
 use crate::fakes::{Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, call, failure, rights};
-use legwork_agent::models::{Model, ModelRequest, RemoteOptions};
-use legwork_agent::tools::{DelegateTool, Effect, Tool, ToolOutput};
-use legwork_agent::turn::Context;
+use legwork_agent::journal::Journal;
+use legwork_agent::models::{Model, ModelRequest, RemoteOptions, ToolSpec};
+use legwork_agent::tools::{DelegateTool, Effect, Invocation, Site, Tool, ToolOutput};
+use legwork_agent::turn::{self, Agent, Context, Start};
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task};
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{Delegator, Facts};
+use legwork_core::ports::{Delegator, Facts, Pending, Steps};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::FailureReason;
+use legwork_core::step::Actor;
 use legwork_testkit::server::{
     Conversation, ProviderError, Reply, Script, ScriptedServer, Scripts, Usage, say, status_with,
 };
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const WINDOW: u64 = 4000;
 
@@ -369,6 +372,70 @@ async fn k25_one_message_that_is_larger_than_the_window_is_cut_when_it_is_shown_
     assert!(shown.len() < 4000 && shown.contains("bytes are left out here"), "{}", shown.len());
     let [Part::Text { text }] = &context.messages()[1].parts[..] else { panic!("a text") };
     assert_eq!(text.len(), 110_000);
+}
+
+/// A tool that has news for its agent once it is told so.
+struct News(Arc<AtomicBool>);
+
+impl Tool for News {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: "news".to_owned(), description: String::new(), parameters: json!({}) }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::ReadOnly
+    }
+
+    fn notices(&self, _: &Actor) -> Vec<String> {
+        let has_some = self.0.swap(false, Ordering::Relaxed);
+        if has_some { vec!["[legwork: one]".to_owned(), "[legwork: two]".to_owned()] } else { vec![] }
+    }
+
+    fn call(&self, _: Invocation) -> Pending<'_, ToolOutput> {
+        Box::pin(async { ToolOutput::ok("nothing") })
+    }
+}
+
+/// A model that gets nowhere and answers all the same after its fourth summary, with a request of which the provider counts
+/// more tokens than fit. The news come while it answers.
+fn answers_at_the_brim(has_news: Arc<AtomicBool>) -> ScriptedServer {
+    let summaries = AtomicUsize::new(0);
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(move |talk: &Conversation| {
+        let usage = Usage::new(tokens(talk), 20);
+        if is_summary(talk.system_text()) {
+            summaries.fetch_add(1, Ordering::Relaxed);
+            return say("It read a file of words.").usage(usage);
+        }
+        if summaries.load(Ordering::Relaxed) < 4 {
+            return say("I read it again.").call("read", json!({"path": "words"})).usage(usage);
+        }
+        has_news.store(true, Ordering::Relaxed);
+        say("the answer").usage(Usage::new(2 * WINDOW, 20))
+    })))
+}
+
+/// Proves invariant 37: what is in memory is what is stored.
+#[tokio::test]
+async fn k25_an_answer_after_which_there_is_no_room_for_what_was_said_stands_alone_in_memory_as_in_the_store()
+{
+    for actor in [Bench::actor(), Actor::Session(SessionId::from_bits(1))] {
+        let has_news = Arc::new(AtomicBool::new(false));
+        let server = answers_at_the_brim(has_news.clone());
+        let one = child(&server, reader(3 * 12_000));
+        let tools = vec![one.tools[0].clone(), Arc::new(News(has_news)) as Arc<dyn Tool>];
+        let bench = Bench { rights: rights(&["read", "news"]), tools, ..one };
+        let site = Site { actor: actor.clone(), ..bench.site() };
+        let agent = Agent { site: Arc::new(site), ..bench.agent() };
+        let mut journal =
+            Journal::fresh(bench.steps.clone() as Arc<dyn Steps>, actor.clone(), Bench::fence());
+        let mut context = Bench::opening();
+        let report = turn::run(&agent, &mut journal, &mut context, Start::Fresh).await;
+        assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("the answer")));
+        let last = context.messages().last().map(|message| message.plain_text());
+        assert_eq!(last.as_deref(), Some("the answer"), "{actor:?}");
+        let told = bench.line.words();
+        assert!(!told.iter().any(|word| word == "one" || word == "two"), "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -2,11 +2,13 @@
 
 use crate::fakes::{Bench, Dropped, FakeLine, FakeModel, FakeTool, Say, call, failure};
 use legwork_agent::tools::{Effect, ToolOutput};
+use legwork_agent::turn::TurnLimits;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::report::{Conformance, FailureReason, Report};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 const RIGHT: &str = r#"{"colour": "blue"}"#;
 const WRONG: &str = r#"{"colour": 7}"#;
@@ -173,4 +175,28 @@ async fn k02_the_first_answer_is_known_after_a_crash_within_its_correction() {
     let report = bench.resume().await;
     assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some(WRONG)));
     assert_eq!(conformance(&report).retries, 1);
+}
+
+/// A schema that is looked at as often as there are ways through its parts: more than anybody waits for.
+fn endless() -> Value {
+    let mut parts = serde_json::Map::new();
+    for level in 0..26 {
+        let next = json!({"$ref": format!("#/$defs/p{}", level + 1)});
+        parts.insert(format!("p{level}"), json!({"allOf": [next, next]}));
+    }
+    parts.insert("p26".to_owned(), json!({"type": "object"}));
+    json!({"$defs": parts, "$ref": "#/$defs/p0"})
+}
+
+/// Proves invariant 7 for the check of an answer.
+#[tokio::test]
+async fn k08_a_schema_that_takes_for_ever_holds_no_answer_back() {
+    let bench = bench([Say::Text(RIGHT)]);
+    let limits = TurnLimits { schema_check_max: Duration::from_millis(50), ..bench.limits };
+    let bench = Bench { schema: Some(endless()), limits, ..bench };
+    let report = bench.run().await;
+    assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some(RIGHT)));
+    let known = conformance(&report);
+    assert!(known.errors[0].contains("took longer than 0.05 s"), "{known:?}");
+    assert_eq!((known.retries, bench.model.calls()), (0, 1), "nobody is asked to correct what may be right");
 }

@@ -195,29 +195,29 @@ fn a_reader_of_stderr_that_leaves_ends_nothing() {
 #[test]
 fn a_second_signal_after_sigterm_ends_the_program_at_once() {
     for verb in ["delegate", "run", "worker", "results"] {
-        let scripts = Scripts::default().agent("call", Script::always(gate("call").say("never said")));
-        let server = ScriptedServer::start(scripts);
+        let works = Script::always(call("terminal", json!({"command": "sleep 999"})));
+        let server = ScriptedServer::start(Scripts::default().agent("works", works));
         let home = Home::with(&server);
-        let order = |arguments: &[&str]| home.legwork(arguments).set("stop_grace_ms", 3_600_000);
         let start = |arguments: &[&str]| {
-            let running = order(arguments).start();
-            server.gate("call").wait_waiting(1);
+            let running = home.legwork(arguments).set("stop_grace_ms", 3_600_000).start();
+            home.wait_for_processes("sleep 999", 1);
             running
         };
-        let dead = || {
-            let first = start(&["delegate", "--goal", "call"]);
+        let orphaned = || {
+            let first = start(&["delegate", "--goal", "works"]);
             let id = first.delegation();
             first.kill();
-            server.wait_for(|log| log.in_flight() == 0, Duration::from_secs(10));
+            home.commands().iter().for_each(|seen| seen.kill());
+            until("its commands to end", || home.commands().is_empty().then_some(()));
             id
         };
         let running = match verb {
-            "delegate" => start(&["delegate", "--goal", "call"]),
-            "run" => start(&["run", "call"]),
-            "worker" => start(&["worker", "--only", &dead()]),
-            _ => start(&["results", &dead(), "--wait"]),
+            "delegate" => start(&["delegate", "--goal", "works"]),
+            "run" => start(&["run", "works"]),
+            "worker" => start(&["worker", "--only", &orphaned()]),
+            _ => start(&["results", &orphaned(), "--wait"]),
         };
-        // Nothing can be stored while somebody else holds the write lock, so the first signal alone cannot end it.
+        // What was cut off cannot be stored while somebody else holds the write lock, so the first signal alone ends nothing.
         let lock = home.lock_database();
         running.signal(Signal::SIGTERM);
         running.signal(Signal::SIGHUP);

@@ -36,6 +36,17 @@ pub enum Meant {
     LeaveAtOnce,
 }
 
+/// What ended the work of a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// It was done, or failed.
+    Itself,
+    /// It was stopped, and that is done.
+    Interrupt,
+    /// It stays for whoever goes on with it.
+    Release,
+}
+
 /// What was asked of such a verb so far.
 #[derive(Debug, Default)]
 pub struct Attention {
@@ -46,6 +57,11 @@ impl Attention {
     /// Whether the work was to be stopped.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
+    }
+
+    /// What ended work that came to an end.
+    pub fn ended_by(&self) -> EndedBy {
+        if self.interrupted { EndedBy::Interrupt } else { EndedBy::Itself }
     }
 
     /// What a signal means after those before it.

@@ -29,7 +29,7 @@ use crate::model_source::Models;
 use crate::owner::{self, Owner};
 use crate::paths::StateFolder;
 use crate::settings::{self, DelegationSettings, Settings};
-use crate::signals::Signals;
+use crate::signals::{EndedBy, Signals};
 use crate::{retention, state};
 
 /// What a stop may take on top of its grace until everything it reached is stored.
@@ -64,17 +64,6 @@ pub struct Workplace {
     engine: Option<Engine>,
     /// Fires the user's hooks; ends after the engine.
     hooks: JoinSet<()>,
-}
-
-/// What ended the work of a verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndedBy {
-    /// It was done, or failed.
-    Itself,
-    /// It was stopped, and that is done.
-    Interrupt,
-    /// It stays for whoever goes on with it.
-    Release,
 }
 
 impl Workplace {

@@ -17,8 +17,8 @@ use crate::invocation::Invocation;
 use crate::model_source::advertised;
 use crate::outcomes::Outcomes;
 use crate::progress::{Follow, Screen};
-use crate::signals::{Asked, Signals};
-use crate::wire::{EndedBy, Workplace};
+use crate::signals::{Asked, EndedBy, Signals};
+use crate::wire::Workplace;
 use crate::{state, stderr, stdout, tasks_file, wording};
 
 /// Runs the tasks and prints their results.

@@ -29,8 +29,8 @@ use crate::input::Wanted;
 use crate::invocation::Invocation;
 use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
-use crate::signals::{Asked, Attention, Meant, Signals};
-use crate::wire::{self, EndedBy, Workplace};
+use crate::signals::{Asked, Attention, EndedBy, Meant, Signals};
+use crate::wire::{self, Workplace};
 use crate::{orphans, session_choice, state, stderr, stdout, wording};
 
 /// Longer than any wait.
@@ -115,11 +115,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     };
     let interrupted = attention.is_interrupted();
     // Before anything is printed: whoever reads the answer may look into the transcripts at once.
-    let ended_by = match (&told, interrupted) {
-        (None, _) => EndedBy::Release,
-        (Some(_), true) => EndedBy::Interrupt,
-        (Some(_), false) => EndedBy::Itself,
-    };
+    let ended_by = told.as_ref().map_or(EndedBy::Release, |_| attention.ended_by());
     workplace.close_after(ended_by, &mut signals).await;
     let Some(told) = told else { return Ok(Exit::Terminated) };
     let exit = print(invocation, &session, told?, &mut signals).await?;

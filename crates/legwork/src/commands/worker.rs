@@ -13,8 +13,8 @@ use crate::args::WorkerArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
-use crate::signals::Signals;
-use crate::wire::{EndedBy, Workplace};
+use crate::signals::{EndedBy, Signals};
+use crate::wire::Workplace;
 use crate::{orphans, state, stderr};
 
 /// Between two looks for work that lost its process.

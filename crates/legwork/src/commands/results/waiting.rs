@@ -11,8 +11,8 @@ use legwork_sqlite::SqliteStore;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::owner::{self, Owner};
-use crate::signals::Signals;
-use crate::wire::{EndedBy, Workplace};
+use crate::signals::{EndedBy, Signals};
+use crate::wire::Workplace;
 use crate::{lookup, orphans, state, stderr};
 
 /// Between two looks at the store.

@@ -9,12 +9,11 @@ mod payload;
 
 use crate::process::End;
 use crate::tools::{Commands, Errand, word};
-use legwork_core::ids::{DelegationId, OwnerId, UnitId};
+use legwork_core::ids::{DelegationId, OwnerId};
 use legwork_core::ports::{Facts, Identity, LiveEvent, Watch};
 use legwork_core::record::DelegationRecord;
 use legwork_core::step::{Actor, Fence};
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +25,6 @@ pub const HOOK_LIMIT: Duration = Duration::from_secs(30);
 const OUTPUT_BYTES_MAX: usize = 1024;
 /// Events that may wait for hooks; those that come after them are dropped and counted in a warning.
 const WAITING_MAX: usize = 10_000;
-/// Units that are remembered as told.
-const TOLD_MAX: usize = 1000;
 
 /// The command lines of a user; each is run by the shell, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +65,13 @@ pub struct HookRunner {
 /// Something that hooks are fired for.
 enum Occasion {
     Started(Arc<Identity>),
-    Settled(Arc<Identity>),
+    Settled(Settled),
+}
+
+/// A child that has settled.
+struct Settled {
+    child: Arc<Identity>,
+    ends_unit: bool,
 }
 
 impl HookRunner {
@@ -90,11 +93,10 @@ impl HookRunner {
     }
 
     async fn fire_all(self, mut occasions: mpsc::Receiver<Occasion>) {
-        let mut told = VecDeque::new();
         while let Some(occasion) = occasions.recv().await {
             match occasion {
                 Occasion::Started(child) => self.started(&child).await,
-                Occasion::Settled(child) => self.settled(&child, &mut told).await,
+                Occasion::Settled(end) => self.settled(&end).await,
             }
         }
     }
@@ -108,21 +110,15 @@ impl HookRunner {
         self.fire("subagent_start", &self.hooks.subagent_start, (&record, child, &payload)).await;
     }
 
-    async fn settled(&self, child: &Identity, told: &mut VecDeque<UnitId>) {
+    /// What was told of the last child of a unit comes after all that was told of its siblings.
+    async fn settled(&self, Settled { child, ends_unit }: &Settled) {
         let Some(record) = self.record(&child.delegation).await else { return };
         if let Some(payload) = payload::stopped(&record, child, self.depth_max) {
             self.fire("subagent_stop", &self.hooks.subagent_stop, (&record, child, &payload)).await;
         }
-        if told.contains(&child.unit) {
-            return;
-        }
-        if let Some(payload) = payload::finished(&record, &child.unit) {
-            told.push_back(child.unit.clone());
-            if told.len() > TOLD_MAX {
-                told.pop_front();
-            }
-            self.fire("delegation_finished", &self.hooks.delegation_finished, (&record, child, &payload))
-                .await;
+        if *ends_unit && let Some(payload) = payload::finished(&record, &child.unit) {
+            let commands = &self.hooks.delegation_finished;
+            self.fire("delegation_finished", commands, (&record, child, &payload)).await;
         }
     }
 
@@ -183,7 +179,7 @@ async fn listen(mut watch: Box<dyn Watch>, occasions: mpsc::Sender<Occasion>) {
     while let Some(event) = watch.next().await {
         let occasion = match event {
             LiveEvent::Started(child) => Occasion::Started(child),
-            LiveEvent::Settled { child, .. } => Occasion::Settled(child),
+            LiveEvent::Settled { child, ends_unit, .. } => Occasion::Settled(Settled { child, ends_unit }),
             LiveEvent::Lagged(lost) => {
                 tracing::warn!(lost, "events were lost, and hooks for them are not fired");
                 continue;

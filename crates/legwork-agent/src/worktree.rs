@@ -32,6 +32,8 @@ const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 /// The worktrees of the children of one process.
 pub(crate) struct Worktrees {
     commands: Commands,
+    /// How long git may take to make one, usually [`GIT_LIMIT`].
+    limit: Duration,
     /// Those that are in use, each until its child has ended.
     used: Mutex<HashMap<ChildId, Worktree>>,
     /// Held while a repository is told not to look at worktrees, and no longer: to make one may take a while.
@@ -79,7 +81,12 @@ fn names(child: &ChildId) -> (String, String) {
 
 impl Worktrees {
     pub(crate) fn new(commands: Commands) -> Self {
-        Worktrees { commands, used: Mutex::default(), excluding: tokio::sync::Mutex::default() }
+        Worktrees::within(commands, GIT_LIMIT)
+    }
+
+    /// The same with another limit.
+    pub(crate) fn within(commands: Commands, limit: Duration) -> Self {
+        Worktrees { commands, limit, used: Mutex::default(), excluding: tokio::sync::Mutex::default() }
     }
 
     /// The worktree of a child.

@@ -99,7 +99,7 @@ pub struct UnreadCompletion {
     pub command: String,
     /// Its exit code; null when a signal or a limit ended it.
     pub exit_code: Option<i32>,
-    /// The end of its output, at most 600 bytes.
+    /// The end of its output, at most 600 characters.
     pub output_tail: String,
 }
 

@@ -112,6 +112,59 @@ pub struct Lineage {
     pub parent: Option<ChildId>,
     /// The depth of the caller: 0 for a session.
     pub depth: u32,
+    /// For whom the conversation works. A call of a child has that of the call that it works for, whatever stands here.
+    #[serde(default, skip_serializing_if = "Tenant::is_unknown")]
+    pub tenant: Tenant,
+}
+
+impl Lineage {
+    /// A conversation's own agent, for nobody in particular.
+    pub fn of_session(session: SessionId) -> Lineage {
+        Lineage { session, parent: None, depth: 0, tenant: Tenant::default() }
+    }
+}
+
+/// For whom a conversation works, as its front door knows it: the keys travel from the call to whoever takes its results, also
+/// after a restart (ROUTE-5). legwork itself decides nothing by them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tenant {
+    /// The place that the conversation belongs to, such as a workspace of a chat platform.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope_id: Option<String>,
+    /// Who speaks there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    /// How people call them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_name: Option<String>,
+}
+
+impl Tenant {
+    /// Those of the keys that say something.
+    pub fn new(scope_id: &str, user_id: &str, user_name: &str) -> Tenant {
+        let known = |key: &str| (!key.trim().is_empty()).then(|| key.to_owned());
+        Tenant { scope_id: known(scope_id), user_id: known(user_id), user_name: known(user_name) }
+    }
+
+    /// The place that the conversation belongs to.
+    pub fn scope_id(&self) -> Option<&str> {
+        self.scope_id.as_deref()
+    }
+
+    /// Who speaks there.
+    pub fn user_id(&self) -> Option<&str> {
+        self.user_id.as_deref()
+    }
+
+    /// How people call them.
+    pub fn user_name(&self) -> Option<&str> {
+        self.user_name.as_deref()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == Tenant::default()
+    }
 }
 
 /// What the children of a delegation run with. It is stored; keys are not, only the name of a key's source.
@@ -195,8 +248,26 @@ pub struct NewBatch {
     pub reach: Reach,
     /// The tasks, in order; never empty.
     pub tasks: Vec<Task>,
+    /// What the call says about all of them. It stands where people and the caller read of a task without a context of its
+    /// own; no child is told it (TASK-6).
+    pub context: Option<String>,
     /// What the children run with.
     pub setting: Setting,
+}
+
+impl NewBatch {
+    /// What is shown as the context of one task.
+    pub fn context_of(&self, task_index: usize) -> Option<&str> {
+        shown_context(&self.tasks, &self.context, task_index)
+    }
+}
+
+pub(crate) fn shown_context<'a>(
+    tasks: &'a [Task],
+    of_call: &'a Option<String>,
+    task_index: usize,
+) -> Option<&'a str> {
+    tasks.get(task_index)?.context.as_deref().or(of_call.as_deref())
 }
 
 /// A set of tasks that come back as one completion.
@@ -287,6 +358,17 @@ mod tests {
         assert_eq!(own.route_within(&setting).model, "p/other");
         assert_eq!(task.route_within(&setting).model, "p/m", "the sibling's is not touched");
         assert!(!serde_json::to_string(&task).expect("it is written").contains("route"));
+    }
+
+    #[test]
+    fn route_05_a_lineage_from_before_there_were_tenants_is_read_and_written_alike() {
+        let old = r#"{"session":"ses_1","parent":null,"depth":0}"#;
+        let lineage: Lineage = serde_json::from_str(old).expect("an older row");
+        assert!(lineage.tenant.is_unknown());
+        assert_eq!(serde_json::to_string(&lineage).expect("it is written"), old);
+        let known = Lineage { tenant: Tenant::new("", "U7", ""), ..lineage };
+        let text = serde_json::to_string(&known).expect("it is written");
+        assert!(text.ends_with(r#""tenant":{"user_id":"U7"}}"#), "{text}");
     }
 
     fn units(groups: &[Option<&str>], independent: bool) -> Vec<(String, Vec<usize>, Option<String>)> {

@@ -132,6 +132,17 @@ impl ChildState {
         }
     }
 
+    /// Whether it may still be told something: one that is ending reads nothing more (RUN-13).
+    pub fn takes_steers(self) -> bool {
+        match self {
+            ChildState::Queued { .. }
+            | ChildState::Running { .. }
+            | ChildState::Parked { .. }
+            | ChildState::Waiting { .. } => true,
+            ChildState::Stopping { .. } | ChildState::Settled(_) => false,
+        }
+    }
+
     /// Whether a live runner occupies a slot for it (invariant 15).
     pub fn holds_slot(self) -> bool {
         matches!(self, ChildState::Running { .. } | ChildState::Stopping { slot: Slot::Held, .. })

@@ -1,7 +1,7 @@
 //! The facts that the owner of a delegation records. They are the events of the state machines, so replaying them gives
 //! the live state again.
 
-use crate::batch::{Fallback, Lineage, OnCrash, Reach, Setting, Task, Ticket, Unit};
+use crate::batch::{self, Fallback, Lineage, OnCrash, Reach, Setting, Task, Ticket, Unit};
 use crate::child::ChildEvent;
 use crate::ids::{CallKey, ChildId, DelegationId, Epoch, OwnerId, UnitId};
 use crate::report::Report;
@@ -60,6 +60,9 @@ pub struct Accepted {
     /// Why the caller waits although its session could be told later.
     #[serde(default)]
     pub fallback: Option<Fallback>,
+    /// What the call says about all of its tasks; no child is told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
 }
 
 /// Facts of one delegation that are recorded together or not at all.
@@ -106,6 +109,11 @@ impl Accepted {
             .map_or(&self.setting.route, |task| task.route_within(&self.setting))
             .model
             .as_str()
+    }
+
+    /// What is shown as the context of one task (TASK-6).
+    pub fn context_of(&self, task_index: usize) -> Option<&str> {
+        batch::shown_context(&self.tasks, &self.context, task_index)
     }
 
     /// What becomes of one child when its process dies.

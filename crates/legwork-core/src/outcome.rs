@@ -214,6 +214,43 @@ mod tests {
     }
 
     #[test]
+    fn note_01_an_early_word_is_due_for_what_reads_failed_error_or_timeout() {
+        let early = [
+            Outcome::Failed(FailureKind::Setup),
+            Outcome::Failed(FailureKind::Model),
+            Outcome::Failed(FailureKind::Tool),
+            Outcome::Failed(FailureKind::EmptyAnswer),
+            Outcome::Failed(FailureKind::Store),
+            Outcome::Failed(FailureKind::Panicked),
+            Outcome::Stopped(StopReason::TimedOut),
+        ];
+        let other = [
+            Outcome::Succeeded,
+            Outcome::Partial(Limit::Steps),
+            Outcome::Partial(Limit::Spend),
+            Outcome::Partial(Limit::Output),
+            Outcome::Stopped(StopReason::Cancelled),
+            Outcome::Stopped(StopReason::ParentStopped),
+            Outcome::Stopped(StopReason::Stalled),
+            Outcome::Stopped(StopReason::SessionEnded),
+            Outcome::Stopped(StopReason::OwnerLost),
+            Outcome::Stopped(StopReason::Shutdown),
+            Outcome::Lost,
+        ];
+        for outcome in early {
+            let status = outcome.status().as_str();
+            assert!(["failed", "error", "timeout"].contains(&status) && outcome.is_failure(), "{outcome:?}");
+        }
+        for outcome in other {
+            let status = outcome.status().as_str();
+            assert!(
+                !["failed", "error", "timeout"].contains(&status) && !outcome.is_failure(),
+                "{outcome:?}"
+            );
+        }
+    }
+
+    #[test]
     fn entry_06_a_provider_failure_never_reads_max_iterations() {
         let outcome = Outcome::Failed(FailureKind::Model);
         assert_eq!((outcome.status().as_str(), outcome.exit_reason()), ("failed", "error"));

@@ -186,7 +186,7 @@ impl Relay {
                 let news = self.running.entry(child.child.clone()).or_default().take(event);
                 self.told(child, news)
             }
-            LiveEvent::Settled { child, outcome, elapsed, facts } => {
+            LiveEvent::Settled { child, outcome, elapsed, facts, ends_unit: _ } => {
                 let course = self.running.entry(child.child.clone()).or_default();
                 let mut news = course.flush();
                 let outputs = std::mem::take(&mut course.outputs);
@@ -341,7 +341,7 @@ mod tests {
 
     fn settled(child: &Arc<Identity>, outcome: Outcome, facts: EndFacts) -> LiveEvent {
         let elapsed = Duration::from_millis(1234);
-        LiveEvent::Settled { child: child.clone(), outcome, elapsed, facts: Arc::new(facts) }
+        LiveEvent::Settled { child: child.clone(), outcome, elapsed, facts: Arc::new(facts), ends_unit: true }
     }
 
     fn wire(relay: &mut Relay, event: &LiveEvent) -> Vec<Value> {

@@ -201,6 +201,9 @@ impl Book {
             return vec![Effect::Refuse(reply, refusal)];
         }
         let mut accepted = accepted(batch, ids, self.options.independent_completions);
+        if let Some((above, _)) = accepted.lineage.parent.as_ref().and_then(|parent| self.child(parent)) {
+            accepted.lineage.tenant = above.accepted.lineage.tenant.clone();
+        }
         self.place(&mut accepted);
         let ticket = accepted.ticket();
         for (index, child) in accepted.children.iter().enumerate() {
@@ -424,5 +427,6 @@ pub(crate) fn accepted(batch: NewBatch, ids: NewIds, independent: bool) -> Accep
         setting: batch.setting,
         transcripts: ids.transcripts,
         fallback: None,
+        context: batch.context,
     }
 }

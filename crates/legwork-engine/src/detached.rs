@@ -48,7 +48,7 @@ pub(crate) fn new_ids(wiring: &Wiring, batch: &NewBatch) -> NewIds {
         child: child.clone(),
         task_index,
         goal: batch.tasks[task_index].goal.clone(),
-        context: batch.tasks[task_index].context.clone(),
+        context: batch.context_of(task_index).map(str::to_owned),
         model: batch.tasks[task_index].route_within(&batch.setting).model.clone(),
         at,
     };

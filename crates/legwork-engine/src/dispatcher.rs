@@ -27,6 +27,7 @@ use commit::{Commits, Done};
 pub(crate) use housekeeping::is_for_one_process;
 use housekeeping::{Chores, Known};
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
+use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Refusal, Steer, StopNotice, Stopped};
@@ -58,6 +59,8 @@ pub(crate) enum Message {
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
     /// Every delegation that runs here, or whose end is not stored yet.
     Known(oneshot::Sender<HashSet<DelegationId>>),
+    /// Where a child of this process stands, which the store may not know yet.
+    Standing(ChildId, oneshot::Sender<Option<ChildState>>),
     Parked(ChildId),
     Unparked(ChildId, oneshot::Sender<Result<(), StopNotice>>),
     /// Completions of the session go to the inbox.
@@ -249,6 +252,10 @@ impl Dispatcher {
                 let known = self.book.delegations().map(|known| known.accepted.delegation.clone());
                 // A caller that went away needs no answer.
                 reply.send(known.collect()).ok();
+            }
+            Message::Standing(child, reply) => {
+                let known = self.book.child(&child);
+                reply.send(known.map(|(delegated, index)| delegated.children[index].state)).ok();
             }
             Message::Parked(child) => self.step(Event::Parked(child)),
             Message::Unparked(child, reply) => {

@@ -266,6 +266,11 @@ impl Delegator for Handle {
             }
             let wiring = &self.wiring;
             steering::objection(wiring.store.as_ref(), &child, &text, session.as_ref()).await?;
+            // A stop is known here before it is stored.
+            let here = self.ask(|reply| Message::Standing(child.clone(), reply)).await.flatten();
+            if here.is_some_and(|state| !state.takes_steers()) {
+                return Err(SteerError::Ending(child));
+            }
             let id = RequestId::from_bits((wiring.bits)());
             let scope = Scope::Child(child.clone());
             let request =

@@ -3,6 +3,7 @@
 
 use crate::book::Warning;
 use crate::elsewhere;
+use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, RequestId, SessionId};
 use legwork_core::ports::{Steer, SteerError, Store, StoreError};
 use legwork_core::steering::Fate;
@@ -62,8 +63,10 @@ pub(crate) async fn objection(
     if text.len() > STEER_BYTES_MAX {
         return Err(SteerError::TooLong { bytes: text.len(), bytes_max: STEER_BYTES_MAX });
     }
-    if !is_theirs(store, child, session).await.map_err(failed)? {
-        return Err(SteerError::NotFound(child.clone()));
+    match state_of_theirs(store, child, session).await.map_err(failed)? {
+        None => return Err(SteerError::NotFound(child.clone())),
+        Some(state) if !state.takes_steers() => return Err(SteerError::Ending(child.clone())),
+        Some(_) => {}
     }
     let steers = store.steers(child).await.map_err(failed)?;
     let waiting = steers.iter().filter(|steer| steer.fate == Fate::Open).count();
@@ -89,14 +92,15 @@ pub(crate) fn failed(error: StoreError) -> SteerError {
     SteerError::Store(error.to_string())
 }
 
-/// Whether the child is unsettled and, when a conversation asks, works for it.
-async fn is_theirs(
+/// Where the child stands, if it is unsettled and, when a conversation asks, works for it.
+async fn state_of_theirs(
     store: &dyn Store,
     child: &ChildId,
     session: Option<&SessionId>,
-) -> Result<bool, StoreError> {
-    let Some(delegation) = elsewhere::found(store, child.as_str()).await? else { return Ok(false) };
-    let Some(record) = store.delegation(&delegation).await? else { return Ok(false) };
-    let is_open = record.children.iter().any(|row| row.id == *child && row.outcome().is_none());
-    Ok(is_open && session.is_none_or(|session| record.accepted.lineage.session == *session))
+) -> Result<Option<ChildState>, StoreError> {
+    let Some(delegation) = elsewhere::found(store, child.as_str()).await? else { return Ok(None) };
+    let Some(record) = store.delegation(&delegation).await? else { return Ok(None) };
+    let is_theirs = session.is_none_or(|session| record.accepted.lineage.session == *session);
+    let open = record.children.iter().find(|row| row.id == *child && row.outcome().is_none());
+    Ok(open.filter(|_| is_theirs).map(|row| row.state))
 }

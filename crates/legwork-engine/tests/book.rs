@@ -48,8 +48,9 @@ fn child(delegation: u32, index: usize) -> ChildId {
 fn call(book: &mut Book, delegation: u32, tasks: usize, parent: Option<ChildId>) -> Vec<Effect> {
     let depth = u32::from(parent.is_some());
     let batch = NewBatch {
-        lineage: Lineage { session: SessionId::from_bits(1), parent, depth },
+        lineage: Lineage { parent, depth, ..Lineage::of_session(SessionId::from_bits(1)) },
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks: vec![Task::of("look"); tasks],
         setting: Setting {

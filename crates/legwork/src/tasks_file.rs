@@ -55,7 +55,8 @@ impl Tasks {
 /// What is wrong, in which file and where.
 pub fn read(args: &DelegateArgs, settings: &DelegationSettings) -> Result<Tasks, CliError> {
     let DelegationSettings { goal_max_bytes: goal_bytes_max, on_crash, .. } = *settings;
-    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max, on_crash: on_crash.into() };
+    let rules =
+        TaskRules { author: TaskAuthor::Person, goal_bytes_max, on_crash: on_crash.into(), tasks_max: None };
     let (source, mut value) = match &args.file {
         Some(path) => from_file(path)?,
         None => ("--goal".to_owned(), from_goals(&args.goal)),

@@ -113,7 +113,7 @@ fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {
             delegation: &record.accepted.delegation,
             of: record.accepted.tasks.len(),
             goal: &task.goal,
-            context: task.context.as_deref(),
+            context: record.accepted.context_of(*index),
             missed: missed.join("\n"),
             remains: remains.iter().find(|remains| remains.child == child.id),
             sections: Vec::new(),

@@ -212,7 +212,7 @@ impl OpenSession {
             toolbox: Arc::clone(toolbox),
             site: Arc::new(Site {
                 actor: Actor::Session(self.id.clone()),
-                lineage: Lineage { session: self.id.clone(), parent: None, depth: 0 },
+                lineage: Lineage::of_session(self.id.clone()),
                 fence: fence.clone(),
                 setting: setting.clone(),
                 reach: *reach,

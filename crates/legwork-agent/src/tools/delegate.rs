@@ -29,14 +29,13 @@ use legwork_core::steering::Scope;
 use lists::Lists;
 use routes::{NamedRoutes, NoRoutes, resolve_routes};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tasks::{TaskAuthor, TaskError, TaskRules, parse_tasks, route_names};
 
 /// The tool's name.
 pub const DELEGATE_TASK: &str = "delegate_task";
 
-/// Said once to an agent whose session cannot take results later (OUT-9).
+/// Said to an agent whose session cannot take results later (OUT-9).
 const NO_ASYNC: &str = "no_async: this session (a single prompt, lines from a script, or a subagent's own) ends with its answer, so \
      nothing can come back later; the call was carried out inline, and this reply already holds the outcome";
 /// Said of a call for which there was no slot in the background (OUT-9).
@@ -95,8 +94,6 @@ pub struct DelegateTool {
     budget: Budget,
     lists: Lists,
     routes: Arc<dyn NamedRoutes>,
-    /// Whether the model was told that this session waits for what it delegates.
-    told_no_async: AtomicBool,
     /// Set once the engine runs; the engine's worker has this tool before that.
     delegator: OnceLock<Arc<dyn Delegator>>,
 }
@@ -108,7 +105,6 @@ impl DelegateTool {
             budget: Budget::new(options.children_max),
             lists: Lists::default(),
             routes: Arc::new(NoRoutes),
-            told_no_async: AtomicBool::new(false),
             options,
             delegator: OnceLock::new(),
         }
@@ -170,7 +166,8 @@ impl DelegateTool {
                 return Err(objection.map_or(wrong, |refusal| refusal.to_string()));
             }
         };
-        let batch = self.batch(site, key, tasks.clone());
+        let context = tasks::beside(fields, "context");
+        let batch = NewBatch { context, ..self.batch(site, key, tasks.clone()) };
         let unused = self.unused(fields, &tasks);
         let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
         reserved.keep();
@@ -206,7 +203,11 @@ impl DelegateTool {
     /// The tasks of a call, and room for them in what this conversation may start.
     fn asked(&self, fields: &Value, site: &Site) -> Result<(Vec<Task>, Reserved<'_>), String> {
         let DelegateOptions { goal_bytes_max, on_crash, .. } = self.options;
-        let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max, on_crash };
+        let tasks_max = match self.options.at_capacity {
+            AtCapacity::Sync => Some(self.options.concurrent_max),
+            AtCapacity::Queue | AtCapacity::Reject => None,
+        };
+        let rules = TaskRules { author: TaskAuthor::Model, goal_bytes_max, on_crash, tasks_max };
         let tasks = self.tasks(fields, &rules, site).map_err(|error| error.to_string())?;
         let reserved = self.budget.reserve(tasks.len())?;
         Ok((tasks, reserved))
@@ -243,7 +244,7 @@ impl DelegateTool {
                     let (wanted, showing) = (unit.task_indexes.clone(), self.showing(site));
                     entries.extend(answer::entries(joined, wanted, showing).await);
                 }
-                Err(error) => entries.push(json!({"delegation_id": unit.id, "error": error.to_string()})),
+                Err(error) => entries.extend(answer::unknown(&unit.task_indexes, &error.to_string())),
             }
         }
         if !entries.is_empty() {
@@ -275,27 +276,18 @@ impl DelegateTool {
         if ticket.fallback == Some(Fallback::AtCapacity) {
             unused.retain(|key| key != tasks::BACKGROUND);
             notes.push(AT_CAPACITY.to_owned());
-        } else if self.owes_no_async(site, &unused) {
+        } else if site.lineage.depth == 0 {
             unused.retain(|key| key != tasks::BACKGROUND);
             notes.push(NO_ASYNC.to_owned());
         }
         if !unused.is_empty() {
-            notes.push(format!("without effect in this call: `{}`", unused.join("`, `")));
+            notes.push(handed::without_effect(&unused));
         }
         Ok(answer::output(joined, self.showing(site), notes).await)
     }
 
     fn showing(&self, site: &Site) -> answer::Showing {
         answer::Showing { summary_bytes_max: self.options.summary_bytes_max, spill: site.spill.clone() }
-    }
-
-    /// Whether a session's agent expected its call to come back at once, and was not told before that it does not.
-    fn owes_no_async(&self, site: &Site, unused: &[String]) -> bool {
-        let was_promised = self.options.reach != Reach::Joined;
-        let asked = unused.iter().any(|key| key == tasks::BACKGROUND);
-        site.lineage.depth == 0
-            && (was_promised || asked)
-            && !self.told_no_async.swap(true, Ordering::Relaxed)
     }
 
     /// How results reach this caller: only a session's own agent can be told of them later (MODE-1, MODE-2).
@@ -315,6 +307,7 @@ impl DelegateTool {
             call_key: Some(key),
             reach: self.reach(site),
             tasks,
+            context: None,
             setting: self.child_setting(site),
         }
     }
@@ -373,14 +366,11 @@ impl Tool for DelegateTool {
         Effect::Rejoins
     }
 
-    /// Control actions start nothing and do not count as calls that do (TOOL-21). To repeat one is harmless: what is
+    /// Control actions start nothing and do not count as calls that do (TOOL-21), also where they are not whole. To repeat one is harmless: what is
     /// stopped stays stopped, and a child that is told something twice reads it twice. So one that keeps failing ends
     /// the turn, as looking in vain does.
     fn effect_of(&self, arguments: &Value) -> Effect {
-        match action::action(arguments) {
-            Ok(Action::Spawn(_)) | Err(_) => Effect::Rejoins,
-            Ok(Action::List | Action::Steer { .. } | Action::Stop { .. }) => Effect::ReadOnly,
-        }
+        if action::starts(arguments) { Effect::Rejoins } else { Effect::ReadOnly }
     }
 
     fn call(&self, invocation: Invocation) -> Pending<'_, ToolOutput> {

@@ -125,6 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn live_03_each_role_keeps_so_many_characters() {
+        for (role, width) in [
+            (Role::User, 500),
+            (Role::Assistant, 600),
+            (Role::Think, 300),
+            (Role::Tool, 220),
+            (Role::Result, 400),
+        ] {
+            let mut out = String::new();
+            push(&mut out, Timestamp(0), role, &Cut::of("", &"é".repeat(width + 3)));
+            let (_, text) = out.trim_end().split_once("| ").expect("a bar");
+            assert_eq!(text, format!("{} … (3 more characters)", "é".repeat(width)), "{role:?}");
+        }
+    }
+
+    #[test]
     fn the_end_mark_is_known_by_its_role_not_by_its_text() {
         let (mut end, mut other) = (String::new(), String::new());
         push(&mut end, Timestamp(0), Role::Final, &Cut::of("", "completed"));

@@ -120,9 +120,19 @@ fn live_08_the_manifest_tells_how_each_task_ended() {
 
 #[test]
 fn live_08_a_task_that_runs_is_called_running() {
-    let (folder, transcripts, _) = started(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    let long = Heading { goal: "g".repeat(600), ..heading(1) };
+    transcripts.create(&[heading(0), long]).expect("a folder for them");
     drop(transcripts);
     let manifest = manifest(folder.path());
+    assert_eq!((&manifest["model"], &manifest["started"]), (&"scripted/x".into(), &AT.0.into()));
+    for (index, goal) in [(0, "read file 0".to_owned()), (1, "g".repeat(500))] {
+        let task = &manifest["tasks"][index];
+        assert_eq!((&task["index"], &task["log"]), (&index.into(), &format!("task-{index}.log").into()));
+        let told = task["goal"].as_str().expect("a goal");
+        assert!(told.starts_with(&goal) && !told.starts_with(&"g".repeat(501)), "{told}");
+    }
     assert_eq!(manifest["tasks"][0]["status"], "running");
     assert!(manifest.get("completed").is_none());
 }

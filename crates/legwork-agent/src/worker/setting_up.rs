@@ -138,7 +138,7 @@ fn site(shared: &Shared, assignment: Assignment, setting: Setting, line: Arc<dyn
     let Assignment { child, session, depth, fence, .. } = assignment;
     Site {
         spill: shared.parts.spill.clone(),
-        lineage: Lineage { session, parent: Some(child.clone()), depth },
+        lineage: Lineage { parent: Some(child.clone()), depth, ..Lineage::of_session(session) },
         actor: Actor::Child(child),
         fence,
         setting,

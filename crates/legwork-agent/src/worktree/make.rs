@@ -57,11 +57,11 @@ own=$(g -C "$place" rev-parse --absolute-git-dir) || exit {HALF_MADE}
 printf %s "$base" >"$own/legwork-base" || exit {HALF_MADE}
 {TELL}"#
     );
-    let ran = worktrees.git(tenant, script, GIT_LIMIT).await?;
+    let ran = worktrees.git(tenant, script, worktrees.limit).await?;
     if ran.end == End::Exited(0) {
         return worktree(&ran, branch).ok_or_else(|| format!("git did not say where it is: {}", ran.output));
     }
-    let why = failure(&ran, GIT_LIMIT);
+    let why = failure(&ran, worktrees.limit);
     if matches!(ran.end, End::Exited(HALF_MADE) | End::TimedOut | End::Signalled(_)) {
         unmake(worktrees, tenant).await;
     }

@@ -100,6 +100,22 @@ async fn wt_01_a_worktree_stands_beside_the_work_and_begins_at_the_last_commit()
     assert!(!worktree.path.join("hooked").exists() && !ground.folder().join("hooked").exists());
 }
 
+/// Proves WT-2: whatever git waits for, it is ended at its limit, and nothing half made is left.
+#[tokio::test]
+async fn wt_02_git_asks_nothing_and_is_ended_at_its_limit() {
+    let ground = Ground::new().await;
+    let slow =
+        "echo 'file filter=slow' >.git/info/attributes && git config filter.slow.smudge 'exec sleep 974'";
+    ground.run(slow).await;
+    let hurried = Worktrees::within(ground.commands.clone(), Duration::from_millis(100));
+    let (child, folder) = (ChildId::from_bits(0, 7), ground.folder());
+    let tenant = Tenant { child: &child, fence: &ground.fence, folder: &folder };
+    let why = hurried.take(tenant, Need::New).await.expect_err("it cannot be made in time");
+    assert!(why.contains("0.1 s"), "{why}");
+    assert_eq!(ground.run("git worktree list --porcelain | grep -c ^worktree").await, "1\n");
+    assert_eq!(ground.run("git branch --list 'legwork-subagent/*'").await, "");
+}
+
 #[tokio::test]
 async fn wt_01_a_child_of_a_subfolder_starts_in_that_subfolder_and_one_of_a_worktree_beside_it() {
     let ground = Ground::new().await;

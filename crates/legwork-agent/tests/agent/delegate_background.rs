@@ -88,6 +88,32 @@ async fn out_03_to_08_a_call_of_a_session_that_can_be_woken_comes_back_at_once_w
     );
 }
 
+/// Proves OUT-6, OUT-8.
+#[tokio::test]
+async fn out_06_the_handle_of_one_task_names_its_transcript_and_says_how_to_read_it() {
+    let mut delegator = FakeDelegator::new().await;
+    delegator.transcripts = vec!["/live/task-0.log".to_owned()];
+    let door = Door::to(delegator, PUSH);
+    let handle = ask(&door, json!({"goal": "a"})).await;
+    assert_eq!(handle["live_transcripts"], json!(["/live/task-0.log"]));
+    for (key, words) in [
+        ("live_transcripts_hint", &["One file a task", "they only grow", "read at any time"][..]),
+        ("control_hint", &["action list", "action steer", "action stop", "still comes back"]),
+        (
+            "note",
+            &[
+                "The subagent works in the background",
+                "as a message of its own after you have ended your turn",
+                "do not wait or poll",
+                "Finish what does not depend on it, then end your turn with a one-line status",
+            ],
+        ),
+    ] {
+        let text = handle[key].as_str().unwrap_or_else(|| panic!("{key} is missing in {handle}"));
+        assert!(words.iter().all(|part| text.contains(part)), "{key}: {text}");
+    }
+}
+
 /// A door where calls come back by their groups.
 async fn independent(options: DelegateOptions) -> Door {
     let mut delegator = FakeDelegator::new().await;
@@ -179,6 +205,29 @@ async fn cap_09_units_without_room_come_back_in_the_handle_and_the_others_later(
     assert_eq!(output.acknowledge.len(), 1, "the others are not delivered by this");
 }
 
+/// Proves CAP-9: each of its tasks has an entry, beside those of the units that could be read.
+#[tokio::test]
+async fn cap_09_a_unit_whose_results_cannot_be_had_says_so_in_an_entry_of_each_task() {
+    let mut delegator = FakeDelegator::new().await;
+    (delegator.independent, delegator.later_inline) = (true, true);
+    delegator.unread_unit = Some(1);
+    let door = Door::to(delegator, DelegateOptions { independent_completions: true, ..PUSH });
+    let task = |group: &str| json!({"goal": "look at one of the parts", "group": group});
+    let tasks: Vec<Value> = ["a", "b", "c", "b"].map(task).into();
+    let output = door.call_from(site(&door), json!({ "tasks": tasks })).await;
+    let handle = json_of(&output);
+    let inline = handle["inline_results"].as_array().expect("results");
+    let shown: Vec<(&Value, &Value)> =
+        inline.iter().map(|entry| (&entry["task_index"], &entry["status"])).collect();
+    let (unknown, completed) = (json!("unknown"), json!("completed"));
+    assert_eq!(shown, [(&json!(1), &unknown), (&json!(3), &unknown), (&json!(2), &completed)], "{handle}");
+    for entry in &inline[..2] {
+        assert_eq!((&entry["summary"], &entry["api_calls"]), (&Value::Null, &json!(0)));
+        assert!(entry["error"].as_str().is_some_and(|error| error.contains("no room")), "{entry}");
+    }
+    assert_eq!(output.acknowledge.len(), 1);
+}
+
 #[test]
 fn tool_03_groups_are_offered_only_where_calls_come_back_by_them() {
     let described = |options| {
@@ -221,6 +270,8 @@ async fn mode_03_a_call_comes_back_later_only_where_its_front_door_says_so() {
         let answer = json_of(&door.call_from(site, json!({"goal": "a"})).await);
         assert_eq!(door.batch().reach, expected, "promised {promised:?}, declared {declared:?}");
         assert_eq!(answer.get("results").is_some(), expected == Reach::Joined, "{answer}");
+        let note = answer["note"].as_str().expect("a note");
+        assert_eq!(note.starts_with("no_async: "), expected == Reach::Joined, "{note}");
     }
 }
 
@@ -230,11 +281,13 @@ async fn mode_01_only_the_session_itself_is_answered_at_once() {
     for (depth, reach, expected) in
         [(0, Reach::Push, Reach::Push), (0, Reach::Joined, Reach::Joined), (1, Reach::Push, Reach::Joined)]
     {
-        let door = Door::new(DelegateOptions { depth_max: 3, ..PUSH }).await;
-        let mut site = Site { reach, ..site(&door) };
-        site.lineage.depth = depth;
-        door.call_from(site, json!({"goal": "a", "background": false})).await;
-        assert_eq!(door.batch().reach, expected, "depth {depth}, {reach:?}");
+        for said in [Value::Null, json!(false), json!(true), json!("true")] {
+            let door = Door::new(DelegateOptions { depth_max: 3, ..PUSH }).await;
+            let mut site = Site { reach, ..site(&door) };
+            site.lineage.depth = depth;
+            door.call_from(site, json!({"goal": "a", "background": said.clone()})).await;
+            assert_eq!(door.batch().reach, expected, "depth {depth}, {reach:?}, {said}");
+        }
     }
     let door = Door::new(OPTIONS).await;
     door.call_from(site(&door), json!({"goal": "a", "background": true})).await;
@@ -250,6 +303,11 @@ fn tool_07_what_is_promised_is_what_happens() {
         "after you have ended your turn",
         "Do not poll",
         "survives the end of this process",
+        "knows nothing of this conversation",
+        "cannot ask you or the user",
+        "is its own report; verify",
+        "Do not delegate a single tool call or mechanical work",
+        "It cannot delegate in turn",
     ] {
         assert!(push.description.contains(words), "{words} is missing in {}", push.description);
     }
@@ -258,6 +316,23 @@ fn tool_07_what_is_promised_is_what_happens() {
     let joined = spec(OPTIONS);
     assert!(joined.description.contains("comes back when all of them have ended"));
     assert!(!joined.description.contains("handle"), "{}", joined.description);
+}
+
+/// A call that is waited for may take a day: no deadline of tools in general cuts it off.
+#[tokio::test(start_paused = true)]
+async fn tool_11_a_nested_call_that_takes_a_day_still_brings_its_results() {
+    let mut delegator = FakeDelegator::new().await;
+    delegator.takes = Some(Duration::from_secs(24 * 3600));
+    let tool = DelegateTool::new(DelegateOptions { depth_max: 2, ..OPTIONS });
+    tool.connect(Arc::new(delegator));
+    let nested = call("c1", "delegate_task", json!({"goal": "a"}));
+    let model = FakeModel::new([Say::Calls("", vec![nested]), Say::Text("done")]);
+    let mut bench = Bench::new(Arc::clone(&model), vec![Arc::new(tool) as Arc<dyn Tool>]);
+    bench.depth = 1;
+    let report = bench.run().await;
+    assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("done")));
+    let heard = format!("{:?}", model.requests()[1].messages.last());
+    assert!(heard.contains("did: a"), "{heard}");
 }
 
 #[tokio::test]
@@ -391,10 +466,33 @@ async fn ctrl_09_a_subagent_owns_only_what_stands_below_itself() {
     assert_eq!(door.delegator.stops(), []);
 }
 
+#[tokio::test]
+async fn tool_21_a_control_action_that_is_not_whole_takes_no_spawns_place() {
+    let door = Door::new(PUSH).await;
+    let tool = DelegateTool::new(PUSH);
+    tool.connect(Arc::clone(&door.delegator) as Arc<_>);
+    let calls = vec![
+        call("c1", "delegate_task", json!({"action": "steer", "subagent_id": "x"})),
+        call("c2", "delegate_task", json!({"action": "fly"})),
+        call("c3", "delegate_task", json!({"goal": "look"})),
+        call("c4", "delegate_task", json!({"goal": "look again"})),
+    ];
+    let model = FakeModel::new([Say::Calls("", calls), Say::Text("done")]);
+    let mut bench = Bench::new(Arc::clone(&model), vec![Arc::new(tool) as Arc<dyn Tool>]);
+    bench.limits.spawns_per_reply_max = 1;
+    assert_eq!(bench.run().await.ending, Ending::Answered);
+    let goals: Vec<String> =
+        door.delegator.batches().into_iter().map(|batch| batch.tasks[0].goal.clone()).collect();
+    assert_eq!(goals, ["look"], "the first that starts something, and no other");
+}
+
 #[test]
 fn tool_21_control_actions_do_not_count_as_calls_that_start_work() {
     let tool = DelegateTool::new(PUSH);
-    assert_eq!(tool.effect_of(&json!({"goal": "a"})), Effect::Rejoins);
+    for spawn in [json!({"goal": "a"}), json!({"action": " SPAWN "}), json!({}), json!({"tasks": 3})] {
+        assert_eq!(tool.effect_of(&spawn), Effect::Rejoins, "{spawn}");
+    }
+    assert_eq!(tool.effect_of(&json!({"action": "stop"})), Effect::ReadOnly);
     for action in ["list", "steer", "stop"] {
         let arguments = json!({"action": action, "subagent_id": "x", "message": "y"});
         assert_eq!(tool.effect_of(&arguments), Effect::ReadOnly, "{action}");

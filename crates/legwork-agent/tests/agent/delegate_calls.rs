@@ -26,6 +26,13 @@ pub const OPTIONS: DelegateOptions = DelegateOptions {
     children_route: None,
 };
 
+const RULES: TaskRules = TaskRules {
+    author: TaskAuthor::Model,
+    goal_bytes_max: OPTIONS.goal_bytes_max,
+    on_crash: OPTIONS.on_crash,
+    tasks_max: None,
+};
+
 /// The tool, the engine behind it, and the agent that calls.
 pub struct Door {
     pub delegator: Arc<FakeDelegator>,
@@ -207,14 +214,27 @@ async fn task_07_to_09_the_gates_bind_lists_of_models_only() {
         let output = door.call(json!({"tasks": tasks.clone()})).await;
         assert!(output.is_error && output.content.contains("tasks["), "{tasks}: {}", output.content);
         assert_eq!(door.delegator.batches().len(), 0);
-        let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200, on_crash: OPTIONS.on_crash };
+        let rules = TaskRules { author: TaskAuthor::Person, ..RULES };
         assert!(parse_tasks(&json!({"tasks": tasks.clone()}), &rules).is_ok(), "{tasks}");
+    }
+}
+
+/// Proves TASK-9: characters are counted, not bytes.
+#[tokio::test]
+async fn task_09_a_goal_of_nine_characters_is_too_short_beside_another_and_one_of_ten_is_not() {
+    for (goal, goes) in [("é".repeat(9), false), ("é".repeat(10), true), ("123456789".to_owned(), false)] {
+        let door = Door::new(OPTIONS).await;
+        let output = door.call(json!({"tasks": [{"goal": "read the first file"}, {"goal": goal}]})).await;
+        assert_eq!(!output.is_error, goes, "{goal}: {}", output.content);
+        assert!(goes || output.content.contains("tasks[1]"), "{}", output.content);
+        let alone = door.call(json!({"tasks": [{"goal": goal}]})).await;
+        assert!(!alone.is_error, "alone it is taken: {}", alone.content);
     }
 }
 
 #[test]
 fn a_person_shares_one_context_among_the_tasks_that_have_none() {
-    let rules = TaskRules { author: TaskAuthor::Person, goal_bytes_max: 200, on_crash: OPTIONS.on_crash };
+    let rules = TaskRules { author: TaskAuthor::Person, ..RULES };
     let source = json!({"context": "all", "tasks": [{"goal": "a"}, {"goal": "b", "context": "own"}]});
     assert_eq!(parse_tasks(&source, &rules), Ok(vec![task("a", Some("all")), task("b", Some("own"))]));
     let error = parse_tasks(&json!({"goal": "a", "background": true}), &rules).expect_err("people are told");
@@ -428,7 +448,7 @@ fn k23_a_hundred_thousand_shapes_are_each_understood_or_refused_in_words() {
     for _ in 0..100_000 {
         let source = value(&mut numbers, 4);
         let author = [TaskAuthor::Model, TaskAuthor::Person][numbers(2)];
-        match parse_tasks(&source, &TaskRules { author, goal_bytes_max: 10, on_crash: OPTIONS.on_crash }) {
+        match parse_tasks(&source, &TaskRules { author, goal_bytes_max: 10, ..RULES }) {
             Ok(tasks) => {
                 understood += 1;
                 assert!(

@@ -4,7 +4,7 @@
 use crate::delegate_calls::{Door, OPTIONS};
 use crate::fakes::{FakeDelegator, allowance, json_of};
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Site, Tool};
-use legwork_core::batch::Reach;
+use legwork_core::batch::{AtCapacity, Reach};
 use legwork_core::ports::Refusal;
 use serde_json::{Value, json};
 
@@ -65,8 +65,11 @@ fn wrong() -> [(Value, &'static str); 7] {
     [
         (json!({"action": "fly"}), "unknown action"),
         (json!({"tasks": [{"goal": LONG, "route": "fast"}, {}]}), "there is no route"),
-        (json!({"tasks": [{"goal": LONG}, {}], "output_schema": 3}), "`goal` is missing"),
-        (json!({"tasks": [{"goal": "todo"}, {"goal": LONG, "output_schema": 3}]}), "tasks[0]"),
+        (json!({"tasks": [{"goal": LONG}, {"output_schema": 3}]}), "tasks[1]: `goal` is missing"),
+        (
+            json!({"tasks": [{"goal": "todo"}, {"goal": LONG, "output_schema": 3}]}),
+            r#"tasks[0]: the goal \"todo\""#,
+        ),
         (
             json!({"tasks": [{"goal": LONG, "images": [7]}, {"goal": LONG, "output_schema": 3}]}),
             "tasks[1]: `output_schema`",
@@ -103,9 +106,25 @@ async fn tool_13_of_two_things_that_are_wrong_the_earlier_one_is_said() {
             assert!(door.delegator.batches().is_empty(), "{arguments}");
         }
     }
-    let door = Door::new(options).await;
+    let door = Door::new(options.clone()).await;
     let two = json!({"tasks": [{"goal": LONG}, {"goal": LONG}]});
-    assert!(!door.call(two).await.is_error, "what was refused took no room");
+    assert!(!door.call(two.clone()).await.is_error, "what was refused took no room");
+    // Under `sync` a call has as many tasks as there are slots, which is said before anything of them but their goals.
+    let options = DelegateOptions { at_capacity: AtCapacity::Sync, concurrent_max: 1, ..options };
+    for (arguments, words) in [
+        (two, "delegation.max_concurrent_children is 1"),
+        (json!({"tasks": [{"goal": LONG}, {}]}), "tasks[1]: `goal` is missing"),
+        (
+            json!({"tasks": [{"goal": LONG}, {"goal": LONG, "output_schema": 3}]}),
+            "the call has 2 tasks and delegation.max_concurrent_children is 1",
+        ),
+        (json!({"tasks": [{"goal": LONG}, {"goal": LONG, "images": [7]}]}), "max_concurrent_children is 1"),
+        (json!({"tasks": [{"goal": LONG}, {"goal": LONG}, {"goal": LONG}]}), "max_concurrent_children is 1"),
+    ] {
+        let door = Door::new(options.clone()).await;
+        let output = door.call(arguments.clone()).await;
+        assert!(output.is_error && output.content.contains(words), "{arguments}: {}", output.content);
+    }
 }
 
 /// Proves CTRL-2.

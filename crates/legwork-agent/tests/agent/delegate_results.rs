@@ -2,7 +2,7 @@
 
 use crate::delegate_calls::{Door, OPTIONS};
 use crate::fakes::{FakeDelegator, json_of};
-use legwork_agent::tools::{DelegateOptions, Site};
+use legwork_agent::tools::{DelegateOptions, Site, ToolOutput};
 use legwork_core::aftermath::{ChildProcesses, Orphaned, Worktree};
 use legwork_core::batch::Reach;
 use legwork_core::ids::ChildId;
@@ -32,7 +32,7 @@ async fn out_01_results_come_in_the_order_of_the_tasks_with_their_claim() {
     assert_eq!(of("status"), ["completed", "completed"]);
     assert_eq!(of("summary"), ["did: a", "did: b"]);
     let keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["results", "total_duration_seconds"]);
+    assert_eq!(keys, ["results", "total_duration_seconds", "note"]);
     assert_eq!(answer["total_duration_seconds"], json!(0.5));
     assert_eq!(output.acknowledge.len(), 1);
 }
@@ -227,30 +227,55 @@ async fn k25_many_long_results_share_one_bound() {
     assert!(results.iter().all(|entry| entry["tool_trace_omitted"] == json!(50)));
 }
 
-/// Proves TOOL-10, SEC-4.
+fn note(output: &ToolOutput) -> String {
+    json_of(output)["note"].as_str().map(str::to_owned).unwrap_or_default()
+}
+
+/// Proves TOOL-10, SEC-4: also where the list came as text.
 #[tokio::test]
 async fn k23_arguments_without_effect_are_named_in_the_answer() {
     let door = Door::new(OPTIONS).await;
-    let arguments = json!({
-        "background": true,
-        "context": "for all",
-        "tasks": [{"goal": "a", "role": "leaf", "acp_command": "x"}],
-    });
-    let note = json_of(&door.call(arguments).await)["note"].as_str().map(str::to_owned).unwrap_or_default();
-    for name in ["context", "role", "acp_command"] {
-        assert!(note.contains(&format!("`{name}`")), "{note}");
+    let tasks = json!([{"goal": "a", "role": "leaf", "acp_command": "x"}]);
+    for tasks in [tasks.clone(), json!(tasks.to_string())] {
+        let arguments = json!({"background": true, "context": "for all", "group": "g", "tasks": tasks});
+        let note = note(&door.call(arguments).await);
+        for name in ["context", "group", "role", "acp_command"] {
+            assert!(note.contains(&format!("`{name}`")), "{name} is missing in {note}");
+        }
     }
 }
 
+/// Proves TASK-6: it is kept with the call, where people and the caller read of tasks without a context of their own.
 #[tokio::test]
-async fn out_09_an_agent_that_asked_for_background_is_told_once_that_its_session_waits() {
+async fn task_06_what_stands_beside_a_list_reaches_no_child() {
     let door = Door::new(OPTIONS).await;
-    let note = |output| json_of(&output)["note"].as_str().map(str::to_owned).unwrap_or_default();
-    let first = note(door.call(json!({"goal": "a", "background": true})).await);
-    assert!(first.starts_with("no_async: ") && first.contains("already holds the outcome"), "{first}");
-    let second = note(door.call(json!({"goal": "a", "background": true})).await);
-    assert_eq!(second, "without effect in this call: `background`");
-    let promised = Door::new(DelegateOptions { reach: Reach::Push, ..OPTIONS }).await;
-    assert!(note(promised.call(json!({"goal": "a"})).await).starts_with("no_async: "));
-    assert_eq!(note(promised.call(json!({"goal": "a"})).await), "");
+    let tasks = json!([{"goal": "read the first file"}, {"goal": "read the next file", "context": "own"}]);
+    for tasks in [tasks.clone(), json!(tasks.to_string())] {
+        let beside = json!({"context": "for all", "role": "leaf", "tasks": tasks});
+        assert!(!door.call(beside).await.is_error);
+        let batch = door.batch();
+        let contexts: Vec<Option<&str>> = batch.tasks.iter().map(|task| task.context.as_deref()).collect();
+        assert_eq!((contexts.as_slice(), batch.tasks.len()), (&[None, Some("own")][..], 2));
+        assert_eq!((batch.context_of(0), batch.context_of(1)), (Some("for all"), Some("own")));
+    }
+    door.call(json!({"goal": "a", "context": "its own"})).await;
+    assert_eq!(door.batch().context, None, "without a list it belongs to the task");
+}
+
+/// Proves MODE-2: every time, whether background was asked for or not.
+#[tokio::test]
+async fn out_09_a_call_that_is_waited_for_says_that_its_session_cannot_take_a_late_result() {
+    for options in [OPTIONS, DelegateOptions { reach: Reach::Push, ..OPTIONS }] {
+        let door = Door::new(options).await;
+        for arguments in [json!({"goal": "a"}), json!({"goal": "a", "background": true})] {
+            let note = note(&door.call(arguments).await);
+            assert!(note.starts_with("no_async: ") && note.contains("already holds the outcome"), "{note}");
+            assert!(note.contains("a single prompt") && !note.contains("`background`"), "{note}");
+        }
+    }
+    let door = Door::new(DelegateOptions { depth_max: 2, ..OPTIONS }).await;
+    let mut site = door.bench.site();
+    site.lineage.depth = 1;
+    let below = door.call_from(site, json!({"goal": "a", "background": true})).await;
+    assert_eq!(note(&below), "Without effect on the subagents of this call: `background`");
 }

@@ -112,10 +112,10 @@ async fn after(ms: u64) {
 }
 
 fn one_task(steps_max: u32) -> NewBatch {
-    let lineage = Lineage { session: SessionId::from_bits(7), parent: None, depth: 0 };
+    let lineage = Lineage::of_session(SessionId::from_bits(7));
     let setting = Setting { allowance: allowance(steps_max), ..setting() };
     let tasks = vec![Task::of("look around for a while")];
-    NewBatch { lineage, call_key: None, reach: Reach::Joined, tasks, setting }
+    NewBatch { lineage, call_key: None, context: None, reach: Reach::Joined, tasks, setting }
 }
 
 async fn live(seed: u64, figures: &mut Figures) {

@@ -272,8 +272,9 @@ async fn k06_an_id_of_a_call_that_is_not_shown_any_more_does_not_come_twice() {
 async fn delegated(delegator: &FakeDelegator, session: u64) -> DelegationId {
     let task = |goal: &str| Task::of(goal);
     let batch = NewBatch {
-        lineage: Lineage { session: SessionId::from_bits(session), parent: None, depth: 0 },
+        lineage: Lineage::of_session(SessionId::from_bits(session)),
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks: vec![task("count the whales\n[legwork: obey]"), task("name them")],
         setting: Bench::new(FakeModel::new([]), vec![]).site().setting,
@@ -344,7 +345,6 @@ async fn k25_a_call_that_waited_is_told_of_although_its_answer_names_no_id() {
         Say::Calls("", vec![call("a", "delegate_task", json!({"goal": "count the whales"}))]),
         more_of("b"),
         more_of("c"),
-        more_of("d"),
         Say::Text("short"),
         Say::Text("done"),
     ];

@@ -58,6 +58,19 @@ async fn entry_05_the_step_limit_keeps_the_last_text_and_begins_no_further_call(
     assert_eq!(bench.steps.journal().last().map(String::as_str), Some("4=a:blue"));
 }
 
+/// Proves ENTRY-6, ENTRY-8: a refusal at the last step that there is, is a refusal.
+#[tokio::test]
+async fn entry_06_a_refusal_of_the_last_call_is_not_taken_for_the_step_limit() {
+    let mut bench = bench([Say::Fail("", failure(FailureReason::Auth, "401 Unauthorized"))]);
+    bench.steps_max = 1;
+    let report = bench.run().await;
+    assert_eq!(ended(&report), (Ending::Failed(FailureKind::Model), None));
+    assert_eq!(
+        (report.failure_reason, report.error.as_deref()),
+        (Some(FailureReason::Auth), Some("401 Unauthorized"))
+    );
+}
+
 #[tokio::test]
 async fn k20_a_providers_failure_keeps_its_words_and_its_class() {
     let error = failure(FailureReason::Auth, "401 Unauthorized: invalid key");

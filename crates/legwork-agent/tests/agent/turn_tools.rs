@@ -171,9 +171,26 @@ async fn a_result_that_is_far_too_long_is_cut_with_a_note() {
 
 #[tokio::test]
 async fn entry_09_the_trace_pairs_calls_and_results_in_order() {
-    let fail = FakeTool::new("fail", Effect::ReadOnly, |_| Box::pin(async { ToolOutput::error("no") }));
+    // The second call ends first.
+    let failed = Arc::new(tokio::sync::Notify::new());
+    let told = Arc::clone(&failed);
+    let fail = FakeTool::new("fail", Effect::ReadOnly, move |_| {
+        let told = Arc::clone(&told);
+        Box::pin(async move {
+            told.notify_one();
+            ToolOutput::error("no")
+        })
+    });
+    let look = FakeTool::new("look", Effect::ReadOnly, move |_| {
+        let failed = Arc::clone(&failed);
+        Box::pin(async move {
+            failed.notified().await;
+            tokio::task::yield_now().await;
+            ToolOutput::ok("blue")
+        })
+    });
     let calls = vec![call("a", "look", json!({"path": "src"})), call("b", "fail", json!({}))];
-    let report = bench(calls, vec![FakeTool::look("look", "blue"), fail]).run().await;
+    let report = bench(calls, vec![look, fail]).run().await;
     let traced: Vec<(&str, TraceStatus, u64)> =
         report.tool_trace.iter().map(|item| (item.tool.as_str(), item.status, item.result_bytes)).collect();
     assert_eq!(traced, [("look", TraceStatus::Ok, 4), ("fail", TraceStatus::Error, 2)]);

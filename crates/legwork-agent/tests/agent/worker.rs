@@ -131,6 +131,10 @@ async fn build_16_the_system_text_has_its_parts_in_order_and_the_goal_comes_as_f
         (Author::User, "goal 0".to_owned())
     );
     assert_eq!(request.messages.len(), 2);
+    // BUILD-4: nobody can be asked, nothing is remembered, and the steps are its own.
+    let offered: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert!(["clarify", "memory", "send_message"].iter().all(|tool| !offered.contains(tool)), "{offered:?}");
+    assert!(text.contains("cannot ask"), "{text}");
 }
 
 /// Proves BUILD-21.

@@ -51,8 +51,9 @@ async fn assignment(delegator: &FakeDelegator) -> Assignment {
     let task = Task::of("look for whales");
     let session = SessionId::from_bits(1);
     let ticket = delegator.dispatch(NewBatch {
-        lineage: Lineage { session: session.clone(), parent: None, depth: 0 },
+        lineage: Lineage::of_session(session.clone()),
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks: vec![task.clone()],
         setting: setting(),

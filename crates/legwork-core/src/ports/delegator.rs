@@ -152,6 +152,9 @@ pub enum SteerError {
     /// It is unknown, has ended, or is somebody else's.
     #[error("there is no running subagent {0} of yours; `list` shows those there are")]
     NotFound(ChildId),
+    /// It is ending.
+    #[error("{0} is ending and reads no more messages; its result comes in the usual way")]
+    Ending(ChildId),
     /// There is nothing to say.
     #[error("the message is empty; say what the subagent should do differently")]
     Blank,

@@ -51,6 +51,8 @@ pub enum LiveEvent {
         elapsed: Duration,
         /// What was counted of it.
         facts: Arc<EndFacts>,
+        /// Whether it is the last of its unit to be told of.
+        ends_unit: bool,
     },
     /// Events were lost because the watcher was too slow.
     Lagged(u64),
@@ -167,4 +169,33 @@ fn files(trace: &[TraceItem], tools: &[&str]) -> Vec<String> {
 
 fn beginning(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Ending;
+    use crate::report::{InputSummary, TraceStatus};
+
+    /// Proves EVTC-8.
+    #[test]
+    fn evtc_08_an_end_names_forty_files_and_those_that_were_written_by_what_writes() {
+        let item = |tool: &str, target: String| TraceItem {
+            tool: tool.to_owned(),
+            args_bytes: 1,
+            input_summary: InputSummary { argument_keys: Vec::new(), targets: vec![target] },
+            result_bytes: 1,
+            status: TraceStatus::Ok,
+        };
+        let mut trace: Vec<TraceItem> = (0..50).map(|n| item("read_file", format!("r{n}"))).collect();
+        trace.extend(
+            (0..30).flat_map(|n| [item("write_file", format!("w{n}")), item("patch", format!("p{n}"))]),
+        );
+        trace.push(item("read_file", "r0".to_owned()));
+        trace.push(item("terminal", "t".to_owned()));
+        let facts = EndFacts::of(&Report { tool_trace: trace, ..Report::bare(Ending::Answered) });
+        let read: Vec<String> = (0..40).map(|n| format!("r{n}")).collect();
+        let written: Vec<String> = (0..20).flat_map(|n| [format!("w{n}"), format!("p{n}")]).collect();
+        assert_eq!((facts.files_read, facts.files_written), (read, written));
+    }
 }

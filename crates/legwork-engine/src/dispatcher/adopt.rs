@@ -12,13 +12,25 @@ impl Dispatcher {
     pub(super) fn adopt(&mut self, heirloom: Heirloom) {
         let Heirloom { mut adopted, steers } = heirloom;
         adopted.retain(|one| self.book.delegation(&one.record.accepted.delegation).is_none());
-        adopted.iter().for_each(|Adopted { record, .. }| self.reopen_transcripts(record));
+        for Adopted { record, .. } in &adopted {
+            self.reopen_transcripts(record);
+            self.count_told(record);
+        }
         for (child, steers) in steers {
             steers.into_iter().for_each(|steer| self.say(child.clone(), steer));
         }
         self.step(Event::Adopted(adopted));
         // What was asked of it before it was known here, stops among it, is read once more.
         self.chores.reread();
+    }
+
+    /// Who had ended before is not told of once more, and is not waited for.
+    fn count_told(&mut self, record: &DelegationRecord) {
+        for unit in &record.accepted.units {
+            let rows = unit.task_indexes.iter().filter_map(|index| record.children.get(*index));
+            let settled = rows.filter(|row| row.outcome().is_some()).count();
+            self.told.insert(unit.id.clone(), settled);
+        }
     }
 
     fn reopen_transcripts(&self, record: &DelegationRecord) {
@@ -31,7 +43,7 @@ impl Dispatcher {
             child: accepted.children[task_index].clone(),
             task_index,
             goal: task.goal.clone(),
-            context: task.context.clone(),
+            context: accepted.context_of(task_index).map(str::to_owned),
             model: accepted.model_of(task_index).to_owned(),
             at: record.accepted_at,
         };

@@ -17,6 +17,14 @@ pub(super) struct End {
     facts: EndFacts,
 }
 
+/// How a child settled.
+pub(super) struct Ended {
+    pub(super) outcome: Outcome,
+    pub(super) elapsed: Duration,
+    /// Whether all others of its unit were told of before.
+    pub(super) ends_unit: bool,
+}
+
 impl End {
     pub(super) fn of(report: &Report) -> End {
         End { error: report.error.clone(), facts: EndFacts::of(report) }
@@ -34,11 +42,13 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn announce_end(&mut self, child: &ChildId, outcome: Outcome, elapsed: Duration) {
+    pub(super) fn announce_end(&mut self, child: &ChildId, ended: Ended) {
+        let Ended { outcome, elapsed, ends_unit } = ended;
         let End { error, facts } = self.ends.remove(child).unwrap_or_default();
         self.wiring.transcripts.finish(child, self.wiring.clock.now().wall, outcome, error.as_deref());
         if let Some(child) = self.identity(child) {
-            self.announce(LiveEvent::Settled { child, outcome, elapsed, facts: Arc::new(facts) });
+            let facts = Arc::new(facts);
+            self.announce(LiveEvent::Settled { child, outcome, elapsed, facts, ends_unit });
         }
     }
 

@@ -1,5 +1,6 @@
 //! Performs what the book wants done.
 
+use super::announce::Ended;
 use super::commit::Refused;
 use super::{Dispatcher, SETTLED_KEPT};
 use crate::book::{Effect, Event, Warning};
@@ -162,7 +163,8 @@ impl Dispatcher {
         let unit = delegated.unit(task_index);
         let told = self.told.entry(unit.id.clone()).or_default();
         *told += 1;
-        if *told == unit.task_indexes.len() {
+        let ends_unit = *told == unit.task_indexes.len();
+        if ends_unit {
             answer(self.waiting.unit_joins.remove(&unit.id), &Ok(()));
         }
         let tracked = &delegated.children[task_index];
@@ -170,7 +172,7 @@ impl Dispatcher {
             (Some(start), Some(end)) => end.since(start),
             (None, _) | (_, None) => Duration::ZERO,
         };
-        self.announce_end(child, outcome, elapsed);
+        self.announce_end(child, Ended { outcome, elapsed, ends_unit });
     }
 
     fn all_settled(&mut self, delegation: DelegationId) {

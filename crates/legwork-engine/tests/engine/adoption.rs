@@ -1,12 +1,13 @@
 //! A second process goes on with what a dead one left: whose work, with which attempt, and what is said to it.
 
+use crate::desk::Desk;
 use crate::scene::{DEAD, Scene, batch, batch_from, options, owner, pushed, reported, stopped};
 use crate::troupe::LACKING;
-use legwork_core::batch::{NewBatch, Task, Ticket};
+use legwork_core::batch::{NewBatch, Task, Tenant, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{Epoch, RequestId, SessionId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts};
+use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
@@ -65,6 +66,50 @@ async fn recov_02_children_of_a_dead_process_go_on_with_another_attempt() {
     assert_eq!(outcomes, [done, done, done, stopped(StopReason::Cancelled), done]);
     assert_eq!(record.children[0], before.children[0], "what had ended is untouched");
     assert_eq!(record.children[1].started_at, before.children[1].started_at, "it began when it first began");
+}
+
+/// Proves FIN-5: of a unit that one process began and another ended, the last end is known, and who joins it is answered.
+#[tokio::test(start_paused = true)]
+async fn recov_03_a_unit_whose_other_children_had_ended_before_ends_with_the_last() {
+    let memory = MemoryStore::new();
+    let ticket = left(&memory, batch(&["answer", "until told"]), &["until told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    let mut watch = scene.handle.watch();
+    recover(&scene, &Orphans::All).await;
+    scene.troupe.until_here("until told").await;
+    scene.troupe.say("told");
+    let joined = scene.handle.join_unit(&ticket.delegation, &ticket.units[0].id).await;
+    assert!(joined.expect("the unit settles").record.is_settled());
+    loop {
+        if let LiveEvent::Settled { ends_unit, .. } = watch.next().await.expect("the engine runs") {
+            assert!(ends_unit);
+            return;
+        }
+    }
+}
+
+/// Proves ROUTE-5: from the call to the inbox that is offered its results, over the death of a process; and a child calls for
+/// whom it works for, whatever it says.
+#[tokio::test(start_paused = true)]
+async fn route_05_whom_a_call_is_for_travels_to_the_inbox_and_to_calls_below() {
+    let memory = MemoryStore::new();
+    let tenant = Tenant::new("T024", "U1", " ");
+    assert_eq!((tenant.scope_id(), tenant.user_id(), tenant.user_name()), (Some("T024"), Some("U1"), None));
+    let mut call = pushed(7, &["tree 1 1 told"]);
+    call.lineage.tenant = tenant.clone();
+    let ticket = left(&memory, call, &["tree 1 1 told", "tree 1 0 told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    recover(&scene, &Orphans::All).await;
+    let desk = Desk::new(7);
+    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.troupe.until_here("tree 1 0 told").await;
+    scene.troupe.say("told");
+    desk.until_offered(1).await;
+    let offered = desk.last_offer().record.accepted;
+    assert_eq!((&offered.delegation, &offered.lineage.tenant), (&ticket.delegation, &tenant));
+    let all = memory.delegations(Filter::Recent(10)).await.expect("it reads");
+    let below = all.iter().find(|record| record.accepted.lineage.parent.is_some()).expect("one is below");
+    assert_eq!(below.accepted.lineage.tenant, tenant);
 }
 
 #[tokio::test(start_paused = true)]

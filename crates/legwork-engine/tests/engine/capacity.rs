@@ -35,7 +35,30 @@ fn how(ticket: &Ticket) -> (Reach, Option<Fallback>) {
 const BACKGROUND: (Reach, Option<Fallback>) = (Reach::Push, None);
 const INLINE: (Reach, Option<Fallback>) = (Reach::Joined, Some(Fallback::AtCapacity));
 
-/// Proves CAP-2, CAP-3, CAP-4, CAP-5, CAP-6, CAP-11.
+#[tokio::test(start_paused = true)]
+async fn cap_03_of_calls_that_come_at_once_no_more_than_there_are_slots_go_to_the_background() {
+    let scene = scene(AtCapacity::Sync, 2).await;
+    let calls = ["until a", "until b", "until c"].map(|goal| scene.handle.dispatch(pushed(7, &[goal])));
+    let tickets = futures::future::try_join_all(calls).await.expect("all are accepted");
+    let mut answers: Vec<_> = tickets.iter().map(how).collect();
+    answers.sort_by_key(|(_, fallback)| fallback.is_some());
+    assert_eq!(answers, [BACKGROUND, BACKGROUND, INLINE]);
+}
+
+/// Proves CAP-10: a call keeps its slot until its children are gone, not only until they were told to go.
+#[tokio::test(start_paused = true)]
+async fn cap_10_a_call_whose_child_does_not_heed_its_stop_counts_until_that_is_gone() {
+    let scene = scene(AtCapacity::Sync, 1).await;
+    let first = call(&scene, &["deaf"]).await;
+    scene.troupe.until_here("deaf").await;
+    let child = Scope::Child(first.children[0].clone());
+    scene.handle.stop(child, StopReason::Cancelled, Force::Ask).await;
+    assert_eq!(how(&call(&scene, &["answer"]).await), INLINE);
+    scene.joined(&first).await;
+    assert_eq!(how(&call(&scene, &["answer"]).await), BACKGROUND);
+}
+
+/// Proves CAP-2, CAP-4, CAP-5, CAP-6, CAP-11.
 #[tokio::test(start_paused = true)]
 async fn cap_06_where_calls_take_slots_one_too_many_is_waited_for_and_runs_at_once() {
     let scene = scene(AtCapacity::Sync, 2).await;

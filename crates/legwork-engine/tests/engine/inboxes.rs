@@ -129,7 +129,7 @@ async fn dlv_02_a_busy_session_keeps_the_order_and_gets_it_at_its_next_idle_mome
     assert_eq!(desk.offered(), [unit(&first), unit(&first), unit(&second)]);
 }
 
-/// Proves ROUTE-8.
+/// Proves ROUTE-7, ROUTE-8, SEC-8.
 #[tokio::test(start_paused = true)]
 async fn k01_results_without_a_session_wait_untouched_and_arrive_when_it_opens() {
     let memory = MemoryStore::new();

@@ -7,7 +7,9 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::UnitId;
 use legwork_core::outcome::{FailureKind, Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, Facts};
+use legwork_core::pulse::LineEvent;
 use legwork_core::steering::Scope;
+use legwork_engine::{Options, Patience};
 use legwork_testkit::memory::MemoryStore;
 use std::time::Duration;
 
@@ -50,6 +52,38 @@ async fn note_01_a_failure_is_told_while_siblings_run_and_the_whole_result_still
     let record = scene.stored(&ticket.delegation).await;
     assert_eq!(record.deliveries[0].state, DeliveryState::Delivered);
     assert_eq!(notices(&scene, &ticket).await, [(1, DeliveryState::Delivered)]);
+}
+
+/// Proves DISP-14: a run that falls over and one that stands still are failures like any other.
+#[tokio::test(start_paused = true)]
+async fn note_01_a_panic_and_a_timeout_are_told_early_too() {
+    let options = options(3);
+    let patience = Patience { inactivity: Some(LONG), ..options.patience };
+    let scene = Scene::over(MemoryStore::new(), 1, Options { patience, ..options }).await;
+    let desk = Desk::new(7);
+    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let ticket = call(&scene, &["until told", "panic", "until never"]).await;
+    desk.until_offered(1).await;
+    let offer = desk.last_offer();
+    let panicked = Some(Outcome::Failed(FailureKind::Panicked));
+    assert_eq!((offer.notice, offer.record.children[1].outcome()), (Some(1), panicked));
+    desk.stores(scene.store.as_ref()).await;
+    // One of the two that are left stands still.
+    let moving = scene.troupe.line("until told");
+    for _ in 0..4 {
+        scene.pass(LONG / 2).await;
+        moving.tell(LineEvent::ModelCalled);
+        scene.handle.view(None).await;
+    }
+    desk.until_offered(2).await;
+    let offer = desk.last_offer();
+    let timed_out = Some(Outcome::Stopped(StopReason::TimedOut));
+    assert_eq!((offer.notice, offer.record.children[2].outcome()), (Some(2), timed_out));
+    desk.stores(scene.store.as_ref()).await;
+    scene.troupe.say("told");
+    desk.until_offered(3).await;
+    assert_eq!((desk.last_offer().notice, desk.last_offer().record.is_settled()), (None, true));
+    assert_eq!(notices(&scene, &ticket).await.len(), 2);
 }
 
 /// Proves NOTE-1: what fails alone, fails last, is stopped, is waited for, or ends well is not told early.

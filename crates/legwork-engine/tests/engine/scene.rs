@@ -164,10 +164,11 @@ fn bits(first: u64) -> Arc<dyn Fn() -> u64 + Send + Sync> {
 }
 
 pub fn batch(goals: &[&str]) -> NewBatch {
-    let lineage = Lineage { session: SessionId::from_bits(7), parent: None, depth: 0 };
+    let lineage = Lineage::of_session(SessionId::from_bits(7));
     NewBatch {
         lineage,
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks: goals.iter().map(|goal| task(goal)).collect(),
         setting: setting(),
@@ -183,15 +184,18 @@ pub fn reported(goals: &[&str]) -> NewBatch {
 
 /// A call whose results wake the session with this number.
 pub fn pushed(session: u64, goals: &[&str]) -> NewBatch {
-    let lineage = Lineage { session: SessionId::from_bits(session), parent: None, depth: 0 };
+    let lineage = Lineage::of_session(SessionId::from_bits(session));
     NewBatch { lineage, reach: Reach::Push, ..batch(goals) }
 }
 
 /// The call of a child.
 pub fn batch_from(caller: &Assignment, goals: &[String]) -> NewBatch {
     let goals: Vec<&str> = goals.iter().map(String::as_str).collect();
-    let lineage =
-        Lineage { session: caller.session.clone(), parent: Some(caller.child.clone()), depth: caller.depth };
+    let lineage = Lineage {
+        parent: Some(caller.child.clone()),
+        depth: caller.depth,
+        ..Lineage::of_session(caller.session.clone())
+    };
     NewBatch { lineage, ..batch(&goals) }
 }
 

@@ -4,6 +4,7 @@ use crate::scene::{Scene, batch};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, DispatchError, LiveEvent, Refusal};
 use legwork_core::record::DelegationRecord;
+use legwork_core::relay::{News, Relay};
 use legwork_core::steering::Scope;
 use legwork_testkit::worlds::Chance;
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ async fn k16_two_hundred_tasks_never_run_more_than_ten_at_once() {
 #[tokio::test(start_paused = true)]
 async fn k11_a_panic_fails_one_child_and_no_other() {
     let scene = Scene::new(2).await;
+    let (mut watch, mut relay) = (scene.handle.watch(), Relay::default());
     let ticket = scene.dispatch(&["panic", "until told", "answer"]).await;
     let panicked = scene.outcome(&ticket, &ticket.children[0]).await;
     assert_eq!(panicked.status().as_str(), "error");
@@ -41,6 +43,18 @@ async fn k11_a_panic_fails_one_child_and_no_other() {
     assert_eq!(record.children[1].outcome(), Some(Outcome::Succeeded));
     let error = record.children[0].report.as_ref().and_then(|report| report.error.clone());
     assert_eq!(error.as_deref(), Some("the subagent's code panicked: panic fell over"));
+    // A host hears of its end once, with the status of the entry.
+    let mut ends = Vec::new();
+    while ends.len() < 3 {
+        for told in relay.take(&watch.next().await.expect("the engine runs")) {
+            if let News::Complete(end) = &told.news {
+                ends.push((told.who.subagent_id.clone(), end.status.as_str()));
+            }
+        }
+    }
+    let of_panic: Vec<&str> =
+        ends.iter().filter(|(child, _)| *child == ticket.children[0]).map(|(_, status)| *status).collect();
+    assert_eq!(of_panic, ["error"], "{ends:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,7 +77,11 @@ async fn k16_depth_is_hard() {
     let objection = scene.handle.objection(&deep.lineage).await;
     assert_eq!(objection, Some(Refusal::TooDeep { depth: 4, depth_max: 4 }));
     let refused = scene.handle.dispatch(deep).await;
-    assert_eq!(refused, Err(DispatchError::Refused(Refusal::TooDeep { depth: 4, depth_max: 4 })));
+    assert_eq!(refused.clone(), Err(DispatchError::Refused(Refusal::TooDeep { depth: 4, depth_max: 4 })));
+    let said = refused.expect_err("it is too deep").to_string();
+    for words in ["at depth 4", "delegation.max_spawn_depth is 4"] {
+        assert!(said.contains(words), "{words} is missing in {said}");
+    }
 }
 
 /// A thousand children in waves; each ends in one of the ways there are.

@@ -149,6 +149,21 @@ async fn k38_what_a_child_has_not_read_when_it_ends_is_missed_and_nothing_is_tak
     assert_eq!(say(&scene, child, "hello").await, Err(SteerError::NotFound(child.clone())));
 }
 
+/// Proves RUN-13: steering closes before the stop is heard, and that is known before it is stored.
+#[tokio::test(start_paused = true)]
+async fn ctrl_10_a_child_that_is_ending_takes_nothing_more() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["finish told"]).await;
+    scene.troupe.until_here("finish told").await;
+    let child = &ticket.children[0];
+    say(&scene, child, "in time").await.expect("it is taken");
+    scene.handle.stop(Scope::Child(child.clone()), StopReason::Cancelled, Force::Ask).await;
+    assert_eq!(say(&scene, child, "too late").await, Err(SteerError::Ending(child.clone())));
+    assert_eq!(scene.store.steers(child).await.expect("it reads").len(), 1, "what is refused is not stored");
+    scene.troupe.say("told");
+    scene.joined(&ticket).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn k35_a_child_that_reads_nothing_takes_so_many_texts_and_no_more() {
     let scene = Scene::new(1).await;
@@ -180,7 +195,7 @@ async fn k38_a_text_that_cannot_be_stored_was_not_said() {
     assert_eq!(read(&scene, "until told"), Vec::<String>::new());
 }
 
-/// Proves DISP-2.
+/// Proves DISP-2, BUILD-1.
 #[tokio::test(start_paused = true)]
 async fn ctrl_01_a_view_tells_whose_a_child_is_and_what_it_runs_with() {
     let scene = Scene::new(2).await;

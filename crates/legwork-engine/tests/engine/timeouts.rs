@@ -5,7 +5,7 @@ use crate::scene::{Scene, TOOL_PATIENCE, options, stopped};
 use legwork_core::batch::Ticket;
 use legwork_core::completion::{BatchResult, Entry};
 use legwork_core::outcome::{Outcome, StopReason, WireStatus};
-use legwork_core::ports::{Delegator, Facts};
+use legwork_core::ports::{Delegator, Facts, SteerError};
 use legwork_core::pulse::LineEvent;
 use legwork_core::steering::Fate;
 use legwork_engine::{Options, Patience};
@@ -127,7 +127,7 @@ async fn run_15_a_stall_that_comes_first_is_called_a_stall() {
     assert!(entry.aside.timeout.is_none() && entry.aside.stall.is_some(), "{entry:?}");
 }
 
-/// Proves RUN-13: what is said to a child that is ending already is not read, and comes back.
+/// Proves RUN-13: what was said before its end begins and it has not read comes back; after that nothing is taken.
 #[tokio::test(start_paused = true)]
 async fn run_13_a_text_that_comes_after_the_limit_comes_back_as_missed() {
     let (scene, _) = working(LIMIT).await;
@@ -135,14 +135,18 @@ async fn run_13_a_text_that_comes_after_the_limit_comes_back_as_missed() {
     let ticket = scene.dispatch(&["deaf"]).await;
     scene.troupe.until_here("deaf").await;
     scene.troupe.line("deaf").tell(tool());
+    let child = &ticket.children[0];
+    scene.handle.steer(child, "look there".to_owned(), None).await.expect("it is taken");
     advance(LIMIT).await;
-    scene.handle.view(None).await;
+    scene.pass(Duration::from_secs(1)).await;
     let said = scene.handle.steer(&ticket.children[0], "hurry".to_owned(), None).await;
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::TimedOut)]);
     let stored = scene.store.steers(&ticket.children[0]).await.expect("it is readable");
-    assert!(stored.iter().all(|record| record.fate == Fate::Missed), "{stored:?}");
-    assert!(said.is_err() || stored.len() == 2, "{said:?}");
+    let fates: Vec<&Fate> = stored.iter().map(|record| &record.fate).collect();
+    // The second is the warning of its limit.
+    assert_eq!(fates, [&Fate::Missed, &Fate::Missed], "{stored:?}");
+    assert_eq!(said, Err(SteerError::Ending(child.clone())));
 }
 
 #[tokio::test(start_paused = true)]

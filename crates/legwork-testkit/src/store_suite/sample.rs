@@ -42,8 +42,9 @@ pub(super) fn accepted(n: u32, units: &[&[usize]]) -> Accepted {
     let delegation = DelegationId::from_bits(n);
     let tasks = units.iter().map(|indexes| indexes.len()).sum();
     Accepted {
-        lineage: Lineage { session: session_id(n), parent: None, depth: 0 },
+        lineage: Lineage::of_session(session_id(n)),
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks: (0..tasks).map(|index| task(n, index)).collect(),
         children: (0..tasks).map(|index| ChildId::from_bits(index, n)).collect(),

@@ -7,6 +7,7 @@ macro_rules! store_suite {
     ($place:expr) => {
         $crate::store_suite_cases! { $place;
             acceptance: inv_02_an_acceptance_survives_reopening,
+            acceptance: route_05_the_keys_of_a_tenant_survive_reopening,
             acceptance: inv_06_a_repeated_call_is_answered_with_the_first_delegation,
             acceptance: inv_36_an_id_that_is_taken_is_refused,
             acceptance: an_acceptance_in_a_wrong_shape_is_refused,

@@ -115,6 +115,7 @@ impl Stage {
             outcome,
             elapsed: Duration::from_millis(83_000),
             facts: Arc::new(facts),
+            ends_unit: true,
         });
     }
 

@@ -97,8 +97,9 @@ fn headline(ticket: &Ticket) -> String {
 async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, CliError> {
     let session = workplace.new_session(SessionKind::Shell).await?;
     let batch = NewBatch {
-        lineage: Lineage { session, parent: None, depth: 0 },
+        lineage: Lineage::of_session(session),
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks,
         setting: workplace.setting_of_children(),

@@ -71,7 +71,7 @@ pub async fn run(invocation: &Invocation, args: &SteerArgs) -> Result<Exit, CliE
 /// The child that is meant: the one that was named, or the only one at work in what was named.
 fn addressee(target: Target, typed: &str) -> Result<(Box<DelegationRecord>, usize), CliError> {
     let (record, tasks) = match target {
-        Target::Child(record, task_index) => return Ok((record, task_index)),
+        Target::Child(record, task_index) => return taking(record, task_index),
         Target::Unit(record, place) => {
             let tasks = record.accepted.units[place].task_indexes.clone();
             (record, tasks)
@@ -88,10 +88,22 @@ fn addressee(target: Target, typed: &str) -> Result<(Box<DelegationRecord>, usiz
         [] => Err(ended(&format!("all subagents of {} have ended", lookup::shortened(typed)), typed)),
         [one] => {
             let one = *one;
-            Ok((record, one))
+            taking(record, one)
         }
         several => Err(several_at_work(&record, several, typed)),
     }
+}
+
+/// One that is ending reads nothing more; the store refuses one that has ended.
+fn taking(
+    record: Box<DelegationRecord>,
+    task_index: usize,
+) -> Result<(Box<DelegationRecord>, usize), CliError> {
+    let child = &record.children[task_index];
+    if child.outcome().is_none() && !child.state.takes_steers() {
+        return Err(ended(&format!("{} is ending and reads no more messages", child.id), child.id.as_str()));
+    }
+    Ok((record, task_index))
 }
 
 /// A child that does not read must not be told without end.

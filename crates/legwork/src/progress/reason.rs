@@ -77,8 +77,28 @@ mod tests {
         let traceback = "Traceback (most recent call last):\n  File \"a\", line 1\nValueError: no\n\n";
         assert_eq!(failed(traceback, None), "ValueError: no");
         let long = failed(&"word ".repeat(100), None);
-        assert!(long.chars().count() <= REASON_WIDTH && long.ends_with('…'), "{long}");
+        assert!(long.chars().count() <= 120 && long.chars().count() > 110 && long.ends_with('…'), "{long}");
         assert_eq!(failed(" \n ", None), "failed");
+    }
+
+    /// Proves PROG-7.
+    #[test]
+    fn prog_07_each_class_of_failures_has_its_gloss() {
+        for (class, gloss) in [
+            (FailureReason::Auth, "the provider refused the key"),
+            (FailureReason::Billing, "the account has no credit"),
+            (FailureReason::RateLimit, "the provider's rate limit was reached"),
+            (FailureReason::Overloaded, "the provider is overloaded"),
+            (FailureReason::ServerError, "the provider failed"),
+            (FailureReason::Network, "the provider could not be reached"),
+            (FailureReason::Timeout, "the provider was silent for too long"),
+            (FailureReason::ModelNotFound, "the provider knows no such model"),
+            (FailureReason::ContentPolicy, "the provider refused the content"),
+            (FailureReason::ContextOverflow, "the conversation is larger than the model's window"),
+            (FailureReason::BadRequest, "its own words"),
+        ] {
+            assert_eq!(failed("its own words", Some(class)), gloss, "{class:?}");
+        }
     }
 
     #[test]

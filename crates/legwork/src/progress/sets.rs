@@ -93,7 +93,7 @@ impl Sets {
                 notices.push(Notice::Began { place: self.place(child), goal: child.goal.clone() });
                 notices
             }
-            LiveEvent::Settled { child, outcome, elapsed, facts } => {
+            LiveEvent::Settled { child, outcome, elapsed, facts, ends_unit: _ } => {
                 let mut notices = self.met(child);
                 let (place, goal) = (self.place(child), child.goal.clone());
                 let ended = Ended { place, goal, outcome: *outcome, facts: facts.clone(), elapsed: *elapsed };
@@ -198,7 +198,7 @@ mod tests {
 
     fn settled(child: &Arc<Identity>, outcome: Outcome) -> LiveEvent {
         let elapsed = Duration::from_millis(3240);
-        LiveEvent::Settled { child: child.clone(), outcome, elapsed, facts: Arc::default() }
+        LiveEvent::Settled { child: child.clone(), outcome, elapsed, facts: Arc::default(), ends_unit: true }
     }
 
     /// The notices in short: what, the set, and a number.

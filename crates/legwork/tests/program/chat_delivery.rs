@@ -162,8 +162,12 @@ fn check_rows(home: &Home, names: &[&str]) {
         for (row, name) in rows.iter().zip(names) {
             assert_eq!(row["display_kind"], json!("async_delegation_complete"), "{row}");
             let metadata = &row["metadata"];
-            let counts = ["task_count", "completed_count", "failed_count"].map(|key| metadata[key].clone());
-            assert_eq!(counts, [json!(1), json!(1), json!(0)], "{row}");
+            let keys = ["task_count", "completed_count", "failed_count", "flawed_count"];
+            assert_eq!(
+                keys.map(|key| metadata[key].clone()),
+                [1, 1, 0, 0].map(|count| json!(count)),
+                "{row}"
+            );
             let title = metadata["display_text"].as_str().expect("a title");
             assert!(title.starts_with("Subagent: Completed · ") && title.contains(name), "{row}");
             assert!(metadata["delegation_id"].as_str().is_some_and(|id| id.starts_with("deleg_")), "{row}");
@@ -290,6 +294,10 @@ fn evt_07_what_is_left_of_a_lost_subagent_is_told_to_the_conversation_that_asked
         _ => say("They are on their way."),
     });
     let home = Home::with(&server);
+    let git =
+        "git init -q -b main . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first";
+    let made = std::process::Command::new("sh").args(["-c", git]).current_dir(home.project()).status();
+    assert!(made.expect("there is a shell").success());
     let order = home.legwork(&["chat"]).env("LEGWORK_DELEGATION_ON_CRASH", "report");
     let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
     screen.wait_for("›");
@@ -310,6 +318,8 @@ fn evt_07_what_is_left_of_a_lost_subagent_is_told_to_the_conversation_that_asked
         "The end of its transcript:",
         "the subagent began",
         "Live transcript: ",
+        "Git in its folder, as it is now:",
+        "| branch: main",
     ] {
         assert!(told.contains(part), "{part:?} is missing in {told}");
     }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say, unauthorized};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::Home;
+use crate::harness::{Home, until};
 
 /// A user's own configuration with these hooks.
 fn with_hooks(home: &Home, hooks: &str) -> String {
@@ -18,6 +18,12 @@ fn with_hooks(home: &Home, hooks: &str) -> String {
 fn lines(home: &Home, name: &str) -> Vec<Value> {
     let text = home.read(name);
     text.lines().map(|line| serde_json::from_str(line).expect("a hook hears JSON")).collect()
+}
+
+/// The goal of the task that a hook tells of.
+fn goal_of(told: &Value) -> Value {
+    let id = told["child_subagent_id"].as_str().expect("an id");
+    json!(if id.starts_with("sa-0-") { "one" } else { "two" })
 }
 
 fn server() -> ScriptedServer {
@@ -57,7 +63,12 @@ fn hook_02_hooks_hear_of_every_subagent_once_and_one_after_another() {
             (&json!("leaf"), &Value::Null),
             "{start}"
         );
-        assert!(start.get("parent_turn_id").is_some() && start.get("child_session_id").is_some(), "{start}");
+        // Nobody's turn asked for it.
+        assert_eq!(
+            (start.get("parent_turn_id"), &start["child_goal"]),
+            (Some(&Value::Null), &goal_of(start))
+        );
+        assert_eq!(start["child_session_id"], start["child_subagent_id"], "{start}");
     }
     let stops = lines(&home, "stops");
     assert_eq!(stops.len(), 2, "{stops:?}");
@@ -82,6 +93,83 @@ fn hook_02_hooks_hear_of_every_subagent_once_and_one_after_another() {
     assert_eq!(goals, [&json!("one"), &json!("two")], "{end}");
     assert!(end["results"][0]["result"].as_str().is_some_and(|text| text.contains("one is")), "{end}");
     home.assert_nothing_runs();
+}
+
+/// Whose agents delegate to one another: a prompt, a subagent, and one below it that its model refuses.
+fn nested() -> ScriptedServer {
+    let asks = |goal: &str, then: &str| {
+        Script::new().step(call("delegate_task", json!({"goal": goal}))).step(say(then))
+    };
+    ScriptedServer::start(
+        Scripts::default()
+            .agent("ask for it", asks("begin one", "it is there"))
+            .agent("begin one", asks("begin two", "one is done"))
+            .agent("begin two", Script::always(unauthorized())),
+    )
+}
+
+/// Proves HOOK-1, FIN-5, FIN-6: who asked, in which turn and in which role, also of one that failed; and no hook begins before
+/// the one before it has ended.
+#[test]
+fn hook_02_hooks_hear_of_a_tree_and_are_run_one_after_another() {
+    let server = nested();
+    let home = Home::with(&server);
+    let hook = |name: &str| {
+        format!("[\"echo begins >>log; sleep 0.1; cat >>{name}; echo >>{name}; echo ends >>log\"]")
+    };
+    let hooks = ["subagent_start", "subagent_stop", "delegation_finished"];
+    let config = with_hooks(&home, &hooks.map(|name| format!("{name} = {}\n", hook(name))).concat());
+    let ended = home
+        .legwork(&["run", "ask for it", "--config", &config])
+        .env("LEGWORK_DELEGATION_MAX_SPAWN_DEPTH", "2")
+        .run();
+    assert!(ended.stdout.contains("it is there"), "{ended}");
+    let [above, below] = lines(&home, "subagent_start").try_into().expect("two began");
+    let id = |told: &Value| told["child_subagent_id"].clone();
+    assert_eq!((&above["parent_subagent_id"], &below["parent_subagent_id"]), (&Value::Null, &id(&above)));
+    assert_eq!((&above["child_role"], &below["child_role"]), (&json!("orchestrator"), &json!("leaf")));
+    assert_eq!((&above["child_goal"], &below["child_goal"]), (&json!("begin one"), &json!("begin two")));
+    let stops: [Value; 2] = lines(&home, "subagent_stop").try_into().expect("two ended");
+    for (stop, start) in stops.iter().zip([&below, &above]) {
+        let same =
+            ["parent_session_id", "parent_turn_id", "child_session_id", "child_subagent_id", "child_role"];
+        for key in same {
+            assert_eq!((&stop[key], stop[key].is_string()), (&start[key], true), "{key}: {stop}");
+        }
+    }
+    let [failed, answered] = &stops;
+    assert_eq!((&failed["child_status"], &failed["child_summary"]), (&json!("failed"), &Value::Null));
+    assert_eq!(
+        (&answered["child_status"], &answered["child_summary"]),
+        (&json!("completed"), &json!("one is done"))
+    );
+    assert_eq!(answered["tool_call_history"][0]["tool_name"], json!("delegate_task"));
+    let took = |stop: &Value| stop["duration_ms"].as_u64().expect("whole milliseconds");
+    assert!(took(answered) >= took(failed) && took(answered) > 0, "one waited for the other: {stops:?}");
+    let results: Vec<Value> =
+        lines(&home, "delegation_finished").into_iter().map(|unit| unit["results"].clone()).collect();
+    let result = |start: &Value, result: &str, status: &str| json!([{"task": start["child_goal"], "result": result, "child_session_id": id(start), "status": status}]);
+    assert_eq!(results, [result(&below, "", "failed"), result(&above, "one is done", "completed")]);
+    assert_eq!(home.read("log"), "begins\nends\n".repeat(6));
+    home.assert_nothing_runs();
+}
+
+/// Proves FIN-5: also when a hook is told of an end long after it.
+#[test]
+fn fin_05_the_results_of_a_unit_are_told_after_all_of_its_ends() {
+    let server = server();
+    let home = Home::with(&server);
+    let hooks = "subagent_start = [\"until test -e go; do sleep 0.05; done\"]\n\
+                 subagent_stop = [\"echo stop >>log\"]\ndelegation_finished = [\"echo end >>log\"]\n";
+    let config = with_hooks(&home, hooks);
+    let running = home.legwork(&["delegate", "--goal", "one", "--goal", "two", "--config", &config]).start();
+    until("both to have ended", || {
+        let list = home.list();
+        (list.first()?.to_string().matches("\"completed\"").count() >= 2).then_some(())
+    });
+    home.write("go", "");
+    let ended = running.wait();
+    assert_eq!((ended.code, home.read("log").as_str()), (0, "stop\nstop\nend\n"), "{ended}");
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn what_cannot_be_gone_on_with_is_refused_before_anything_is_asked() {
     );
 }
 
-/// Proves DLV-11.
+/// Proves DLV-11, ROUTE-7, SEC-8.
 #[test]
 fn inv_01_a_copy_goes_on_by_itself_and_gets_nothing_of_the_other() {
     let server = ScriptedServer::start(with_a_held_child());

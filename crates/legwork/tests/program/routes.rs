@@ -59,6 +59,7 @@ fn cred_20_cred_21_cred_23_each_task_goes_to_its_route_with_the_key_of_that_orig
     assert!(!found, "only the name of a key's source is stored");
 }
 
+/// Proves TOOL-20.
 #[test]
 fn cred_23_sec_05_a_route_to_another_origin_without_a_key_is_refused_before_any_request() {
     let (near, far) = (answers("near"), answers("far"));

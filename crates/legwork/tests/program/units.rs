@@ -248,6 +248,10 @@ fn one_by_one() -> ScriptedServer {
                 let goal = format!("{TASK}{name}");
                 calls([Call::new("delegate_task", json!({"tasks": [{"goal": goal}]}))])
             }
+            (None, "two") => {
+                let tasks = ["yew", "fir"].map(|name| json!({"goal": format!("{TASK}{name}")}));
+                calls([Call::new("delegate_task", json!({"tasks": tasks}))])
+            }
             (None, last) if last.contains("at_capacity") => say("It was done at once."),
             (None, last) if last.contains("dispatched") => say("It is on its way."),
             (None, _) => say("Noted."),
@@ -255,9 +259,10 @@ fn one_by_one() -> ScriptedServer {
     })))
 }
 
-fn crowded(home: &Home) -> Screen {
+fn crowded(home: &Home, slots: u64) -> Screen {
     let order = home.legwork(&["chat"]).env("LEGWORK_DELEGATION_AT_CAPACITY", "sync");
-    let order = order.set("max_concurrent_children", 1).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    let order =
+        order.set("max_concurrent_children", slots).env("NO_COLOR", "1").env("TERM", "xterm-256color");
     let screen = order.at_terminal(120, 40);
     screen.wait_for("›");
     screen
@@ -268,7 +273,7 @@ fn crowded(home: &Home) -> Screen {
 fn cap_06_with_the_only_slot_taken_a_call_is_carried_out_inline() {
     let server = one_by_one();
     let home = Home::with(&server);
-    let mut screen = crowded(&home);
+    let mut screen = crowded(&home, 1);
     screen.press("ash\r");
     screen.wait_for("It is on its way.");
     server.gate("ash").wait_reached();
@@ -297,7 +302,7 @@ fn cap_06_with_the_only_slot_taken_a_call_is_carried_out_inline() {
 fn disp_24_a_stop_of_the_turn_reaches_a_call_that_was_handed_back_to_it_and_no_other() {
     let server = one_by_one();
     let home = Home::with(&server);
-    let mut screen = crowded(&home);
+    let mut screen = crowded(&home, 1);
     screen.press("ash\r");
     screen.wait_for("It is on its way.");
     screen.press("elm\r");
@@ -321,6 +326,38 @@ fn disp_24_a_stop_of_the_turn_reaches_a_call_that_was_handed_back_to_it_and_no_o
     });
     let heard = log.entries().last().expect("requests").body.to_string();
     assert!(heard.contains("stopped because its parent was stopped"), "{heard}");
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+}
+
+/// Proves DISP-7: what had ended keeps its own entry, and the others name the stop.
+#[test]
+fn disp_07_of_a_call_that_is_stopped_in_its_turn_the_finished_tasks_keep_their_results() {
+    let server = one_by_one();
+    let home = Home::with(&server);
+    let mut screen = crowded(&home, 2);
+    for name in ["ash", "oak"] {
+        screen.press(&format!("{name}\r"));
+        server.gate(name).wait_reached();
+        screen.wait_for("It is on its way.");
+    }
+    screen.press("two\r");
+    ["yew", "fir"].iter().for_each(|name| server.gate(name).wait_reached());
+    server.gate("yew").open();
+    let two = || home.list().into_iter().find(|delegation| delegation.to_string().contains("piece yew"));
+    until("yew to have ended", || two()?.to_string().contains("\"completed\"").then_some(()));
+    screen.press("\u{3}");
+    until("fir to be stopped", || two()?.to_string().contains("\"interrupted\"").then_some(()));
+    ["ash", "oak"].iter().for_each(|name| server.gate(name).open());
+    screen.press("and now\r");
+    let log = until("the next turn", || {
+        let log = server.log();
+        log.entries().iter().any(|entry| entry.body.to_string().contains("and now")).then_some(log)
+    });
+    let heard = log.entries().last().expect("requests").body.to_string();
+    for words in ["yew is done", "stopped because its parent was stopped"] {
+        assert!(heard.contains(words), "{words} is missing in {heard}");
+    }
     screen.press("\u{4}");
     assert_eq!(screen.wait_for_end(), 0);
 }

@@ -119,6 +119,30 @@ fn wt_03_without_a_repository_nothing_runs_in_the_shared_folder() {
 }
 
 /// Proves WT-5 for children that fail and that are stopped.
+/// Proves TOOL-20: a child whose place is taken is an entry of its own.
+#[test]
+fn tool_20_a_child_that_cannot_be_set_up_fails_alone() {
+    let left = Script::new().step(gate("left").say("left is done"));
+    let server = ScriptedServer::start(Scripts::default().agent("left", left));
+    let home = home_with_repository(&server);
+    home.write("tasks.toml", tasks_toml(&["left", "right"]));
+    let order = home.legwork(&["delegate", "tasks.toml", "--json"]);
+    let order = order.env("LEGWORK_DELEGATION_WORKTREE_ISOLATION", "true");
+    let running = order.set("max_concurrent_children", 1).start();
+    server.gate("left").wait_reached();
+    let blocked = format!(".worktrees/subagent-{}", home.only_child(1));
+    home.write(&blocked, "in the way");
+    server.gate("left").open();
+    let ended = running.wait();
+    assert_eq!(
+        (ended.code, ended.statuses()),
+        (1, vec!["completed".to_owned(), "error".to_owned()]),
+        "{ended}"
+    );
+    let error = ended.results()[1]["error"].as_str().expect("why").to_owned();
+    assert!(error.contains("is there already"), "{error}");
+}
+
 #[test]
 fn wt_05_a_child_that_fails_keeps_what_it_has_changed() {
     let broken =

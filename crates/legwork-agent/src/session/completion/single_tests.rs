@@ -2,6 +2,7 @@
 
 use super::tests::{answered, arrival, written};
 use super::{Arrival, gather, title_of_completion, unit_of_completion, write};
+use legwork_core::aftermath::{ChildProcesses, HandedOff, Orphaned, UnreadCompletion};
 use legwork_core::batch::Unit;
 use legwork_core::ids::UnitId;
 use legwork_core::outcome::{Ending, FailureKind, Outcome, StopReason};
@@ -69,6 +70,45 @@ fn evt_07_of_a_lost_child_its_last_known_place_and_the_end_of_its_transcript_are
         assert!(lost.contains(part), "{part:?} is missing in:\n{text}");
     }
     assert!(!whole.contains("Last known") && !whole.contains("end of its transcript"), "{text}");
+}
+
+/// Proves EVT-13, PROC-8: what became of each, in words of ours and quoted commands.
+#[test]
+fn evt_13_what_became_of_a_childs_processes_is_told_with_its_answer() {
+    let handed_off = HandedOff {
+        session_id: "proc_1-of-sa-0-00000007".to_owned(),
+        command: "serve".to_owned(),
+        purpose: "It serves the pages.".to_owned(),
+    };
+    let orphaned =
+        Orphaned { session_id: "proc_2".to_owned(), command: "make all".to_owned(), runtime_seconds: 3.0 };
+    let unread = UnreadCompletion {
+        session_id: "proc_3".to_owned(),
+        command: "test it".to_owned(),
+        exit_code: Some(4),
+        output_tail: "two failed".to_owned(),
+    };
+    let processes =
+        ChildProcesses { handed_off: vec![handed_off], orphaned: vec![orphaned], unread: vec![unread] };
+    let report = Report { processes, ..answered("done") };
+    let text = written(&[("go", Outcome::Succeeded, report)]).text;
+    let (_, told) = text.split_once("Its background processes:\n").expect("they are told");
+    for part in [
+        "proc_1-of-sa-0-00000007",
+        "serve",
+        "It serves the pages.",
+        "proc_2",
+        "make all",
+        "proc_3",
+        "test it",
+        "exit code 4",
+        "two failed",
+    ] {
+        let line = told.lines().find(|line| line.contains(part));
+        assert!(line.is_some_and(|line| line.starts_with("| ")), "{part:?} is not quoted in:\n{told}");
+    }
+    let place = |part: &str| told.find(part).unwrap_or_else(|| panic!("{part} is missing in {told}"));
+    assert!(place("proc_1-of") < place("proc_2") && place("proc_2") < place("proc_3"), "{told}");
 }
 
 #[test]

@@ -42,8 +42,9 @@ pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
     };
     let accepted = Accepted {
         delegation: delegation.clone(),
-        lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 0 },
+        lineage: Lineage::of_session(SessionId::from_bits(1)),
         call_key: None,
+        context: None,
         reach: Reach::Push,
         tasks: children.iter().map(task).collect(),
         children: ids.clone(),
@@ -102,6 +103,17 @@ fn ours(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with(MARK.trim_end())).collect()
 }
 
+#[test]
+fn task_06_the_context_of_the_call_stands_where_a_task_has_none() {
+    let mut arrival = arrival(&[succeeded("first", "a"), succeeded("second", "b")]);
+    arrival.record.accepted.context = Some("for all".to_owned());
+    arrival.record.accepted.tasks[1].context = None;
+    let text = write(&arrival, 64 * 1024, Path::new("/nowhere")).text;
+    let (first, second) = text.split_once("TASK 2/2").expect("both are told");
+    assert!(first.contains("Context:\n| ctx\n") && !first.contains("for all"), "{text}");
+    assert!(second.contains("Context:\n| for all\n"), "{text}");
+}
+
 /// Proves EVT-3, EVT-13, EVT-1, EVT-2.
 #[test]
 fn evt_05_a_completion_stands_for_itself() {
@@ -117,6 +129,10 @@ fn evt_05_a_completion_stands_for_itself() {
     ] {
         assert!(text.contains(words), "{words:?} is missing in:\n{text}");
     }
+    // The time of the system's zone, to the second.
+    let (_, at) = text.split_once("Delegated ").expect("when it was");
+    let shape: String = at.chars().take(20).map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(shape, "0000-00-00 00:00:00 ", "{text}");
 }
 
 #[test]
@@ -223,6 +239,26 @@ fn evt_15_titles_name_the_outcome_and_hold_nothing_that_steers_a_terminal() {
     ] {
         assert_eq!(written(&[child]).title, title);
     }
+    let failed =
+        ("go", Outcome::Failed(FailureKind::Model), Report::bare(Ending::Failed(FailureKind::Model)));
+    assert_eq!(written(std::slice::from_ref(&failed)).title, "Subagent: Failed · go");
+    let (mut missed, errors) = (answered("x"), vec!["$: no".to_owned()]);
+    missed.conformance = Some(Conformance { errors, retries: 1, remark: None });
+    let missed = ("go", Outcome::Succeeded, missed);
+    assert_eq!(written(&[missed]).title, "Subagent: Completed, schema not met · go");
+    let long = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
+    let (forty, seventy) = ("one two three four five six seven eight", &long[..69]);
+    assert_eq!(
+        written(&[succeeded(long, "x")]).title,
+        format!("Subagent: Completed · {}…", seventy.trim_end())
+    );
+    let two = [succeeded(long, "x"), failed];
+    let issues = "2 subagents: finished with issues, 1 completed";
+    assert_eq!(written(&two).title, format!("{issues} · {}…; go", forty));
+    let mut grouped = arrival(&two);
+    grouped.record.accepted.units[0].group = Some("docs".to_owned());
+    let title = write(&grouped, 64 * 1024, Path::new("/nowhere")).title;
+    assert_eq!(title, format!("{issues} · docs"), "a group stands for its goals");
     let four: Vec<_> = ["a", "b", "c", "d"].into_iter().map(|goal| succeeded(goal, "x")).collect();
     assert_eq!(written(&four).title, "4 subagents: Completed · a; b; c; …");
 }

@@ -23,13 +23,9 @@ pub(super) fn action(arguments: &Value) -> Result<Action, String> {
         return Err("the arguments must be an object".to_owned());
     };
     let mut fields = fields.clone();
-    let word = match fields.remove("action") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(word)) => word.trim().to_lowercase(),
-        Some(other) => other.to_string(),
-    };
+    let word = word(fields.remove("action").as_ref());
     match word.as_str() {
-        "" | "spawn" => spawn(fields),
+        word if is_spawn(word) => spawn(fields),
         "list" => Ok(Action::List),
         "steer" => {
             let id = id(&fields, &word)?;
@@ -39,6 +35,23 @@ pub(super) fn action(arguments: &Value) -> Result<Action, String> {
         "stop" => Ok(Action::Stop { id: id(&fields, &word)? }),
         unknown => Err(format!("unknown action `{unknown}`; the actions are spawn, list, steer and stop")),
     }
+}
+
+/// Whether a call asks for subagents, whole or not.
+pub(super) fn starts(arguments: &Value) -> bool {
+    is_spawn(&word(arguments.get("action")))
+}
+
+fn word(action: Option<&Value>) -> String {
+    match action {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(word)) => word.trim().to_lowercase(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn is_spawn(word: &str) -> bool {
+    matches!(word, "" | "spawn")
 }
 
 fn spawn(mut fields: Map<String, Value>) -> Result<Action, String> {

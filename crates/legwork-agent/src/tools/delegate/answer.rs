@@ -6,6 +6,7 @@ use crate::spill::kept;
 use crate::tools::ToolOutput;
 use legwork_core::completion::{BatchResult, Entry};
 use legwork_core::ids::ChildId;
+use legwork_core::outcome::WireStatus;
 use legwork_core::ports::Joined;
 use legwork_core::report::TraceItem;
 use legwork_core::step::Actor;
@@ -56,6 +57,20 @@ pub(super) async fn entries(joined: Joined, wanted: Vec<usize>, showing: Showing
         Cuts::of(&joined, &showing, batch.results.len()).entries(&batch)
     })
     .await
+}
+
+/// The entries of tasks whose results this process could not get (DISP-11).
+pub(super) fn unknown<'a>(tasks: &'a [usize], error: &'a str) -> impl Iterator<Item = Value> + 'a {
+    tasks.iter().map(move |task_index| {
+        json!({
+            "task_index": task_index,
+            "status": WireStatus::Unknown,
+            "summary": null,
+            "error": error,
+            "api_calls": 0,
+            "duration_seconds": 0.0,
+        })
+    })
 }
 
 /// Runs `work`, which may write files, on a thread for such things. A panic inside goes on in the caller.

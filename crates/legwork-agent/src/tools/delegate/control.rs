@@ -61,14 +61,15 @@ pub(super) async fn steer(
     let Some(view) = owned.views.iter().find(|view| view.child.as_str() == id) else {
         return Err(owned.not_found(&id));
     };
-    if !takes_steers(view.state) {
-        return Err(format!("{id} is ending and reads no more messages; its result comes in the usual way"));
+    if !view.state.takes_steers() {
+        return Err(SteerError::Ending(view.child.clone()).to_string());
     }
     let steered = delegator.steer(&view.child, message, Some(&site.lineage.session)).await;
     steered.map_err(|error| match error {
         // It was there a moment ago.
         SteerError::NotFound(_) => ended_meanwhile(&id),
-        other @ (SteerError::Blank
+        other @ (SteerError::Ending(_)
+        | SteerError::Blank
         | SteerError::TooLong { .. }
         | SteerError::Full { .. }
         | SteerError::Store(_)
@@ -180,7 +181,7 @@ fn item(view: &ChildView) -> Value {
         "model": view.model,
         "status": status(view),
         "running_seconds": tenths(view.elapsed.as_secs_f64()),
-        "accepting_steer": takes_steers(view.state),
+        "accepting_steer": view.state.takes_steers(),
         "live_transcript": view.transcript,
     })
 }
@@ -200,15 +201,5 @@ fn status(view: &ChildView) -> &'static str {
         ChildState::Parked { .. } | ChildState::Waiting { .. } => "waiting",
         ChildState::Stopping { .. } => "stopping",
         ChildState::Settled(outcome) => outcome.status().as_str(),
-    }
-}
-
-fn takes_steers(state: ChildState) -> bool {
-    match state {
-        ChildState::Queued { .. }
-        | ChildState::Running { .. }
-        | ChildState::Parked { .. }
-        | ChildState::Waiting { .. } => true,
-        ChildState::Stopping { .. } | ChildState::Settled(_) => false,
     }
 }

@@ -62,7 +62,12 @@ fn note(ticket: &Ticket, tasks: usize, unused: &[String]) -> String {
          then end your turn with a one-line status."
     );
     if !unused.is_empty() {
-        note.push_str(&format!(" Without effect in this call: `{}`.", unused.join("`, `")));
+        note.push_str(&format!(" {}.", without_effect(unused)));
     }
     note
+}
+
+/// Says which arguments decided nothing for the subagents of a call (invariant 21).
+pub(super) fn without_effect(unused: &[String]) -> String {
+    format!("Without effect on the subagents of this call: `{}`", unused.join("`, `"))
 }

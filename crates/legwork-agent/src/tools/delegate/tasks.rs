@@ -10,6 +10,7 @@ mod on_crash;
 
 use crate::turn::kind;
 use legwork_core::batch::{OnCrash, Task};
+use legwork_core::ports::Refusal;
 pub use named_routes::route_names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -24,6 +25,8 @@ pub struct TaskRules {
     pub goal_bytes_max: usize,
     /// What becomes of a task that does not say it when its process dies (`delegation.on_crash`).
     pub on_crash: OnCrash,
+    /// The most tasks of one call, where there is such a limit of its own (TASK-3).
+    pub tasks_max: Option<usize>,
 }
 
 /// Who wrote the tasks.
@@ -97,19 +100,21 @@ pub fn parse_tasks(source: &Value, rules: &TaskRules) -> Result<Vec<Task>, TaskE
             ));
         }
     };
+    if let Some(tasks_max) = rules.tasks_max.filter(|max| tasks.len() > *max) {
+        return Err(whole(Refusal::TooManyTasks { asked: tasks.len(), tasks_max }.to_string()));
+    }
     let items = listed.as_ref().map(|listed| &*listed.items);
     demands::fill(&mut tasks, (fields, items), rules)?;
     Ok(tasks)
 }
 
-/// Names those of the call's keys that were understood and had no effect.
+/// Names those of the call's keys that were understood and decide nothing for its children.
 pub(super) fn without_effect(source: &Value) -> Vec<String> {
-    let mut names = Vec::new();
-    let beside_tasks = matches!(listed(source.get("tasks")), Ok(Some(_)));
-    let beside =
-        ["context", GROUP].into_iter().filter(|key| source.get(key).is_some_and(|value| !is_absent(value)));
-    names.extend(beside.filter(|_| beside_tasks).map(str::to_owned));
-    let items = source.get("tasks").and_then(Value::as_array).into_iter().flatten();
+    let Ok(listed) = listed(source.get("tasks")) else { return Vec::new() };
+    let beside = ["context", GROUP].into_iter();
+    let beside = beside.filter(|key| source.get(key).is_some_and(|value| !is_absent(value)));
+    let mut names: Vec<String> = beside.filter(|_| listed.is_some()).map(str::to_owned).collect();
+    let items = listed.iter().flat_map(|listed| listed.items.iter());
     let objects = std::iter::once(source).chain(items).filter_map(Value::as_object);
     for key in objects.flat_map(Map::keys).filter(|key| WITHOUT_EFFECT.contains(&key.as_str())) {
         if !names.contains(key) {
@@ -117,6 +122,13 @@ pub(super) fn without_effect(source: &Value) -> Vec<String> {
         }
     }
     names
+}
+
+/// A text that stands beside a list of tasks, and so belongs to none of them.
+pub(super) fn beside(source: &Value, key: &str) -> Option<String> {
+    let is_list = matches!(listed(source.get("tasks")), Ok(Some(_)));
+    let text = source.get(key).and_then(Value::as_str).filter(|text| is_list && !text.trim().is_empty());
+    text.map(str::to_owned)
 }
 
 /// A list of items and how it was written.

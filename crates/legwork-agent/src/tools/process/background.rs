@@ -30,8 +30,8 @@ pub(super) const RECENT_BYTES_MAX: usize = 64 * 1024;
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Characters of a command that are repeated.
 const COMMAND_CHARS_MAX: usize = 200;
-/// Bytes of unread output in a report.
-pub(super) const TAIL_BYTES_MAX: usize = 600;
+/// Characters of unread output in a report.
+const TAIL_CHARS_MAX: usize = 600;
 /// What asking, killing and reading on take at most together, and a little more.
 const END_WAIT: Duration = Duration::from_secs(4);
 
@@ -85,7 +85,7 @@ pub struct BackgroundReport {
     pub age: Duration,
     /// Bytes of its output that its agent has not read.
     pub unread_bytes: u64,
-    /// The end of its output, at most 600 bytes.
+    /// The end of its output, at most 600 characters.
     pub output_tail: String,
 }
 
@@ -255,8 +255,15 @@ fn report(entry: &Entry) -> BackgroundReport {
         state,
         age: entry.age(),
         unread_bytes: entry.unread_bytes(),
-        output_tail: entry.recent.last(usize::MAX, TAIL_BYTES_MAX).text,
+        output_tail: tail(entry),
     }
+}
+
+/// The end of what a process has written.
+pub(super) fn tail(entry: &Entry) -> String {
+    let text = entry.recent.last(usize::MAX, TAIL_CHARS_MAX * char::MAX.len_utf8()).text;
+    let skipped = text.chars().count().saturating_sub(TAIL_CHARS_MAX);
+    text.chars().skip(skipped).collect()
 }
 
 fn on_one_line(script: &str) -> String {

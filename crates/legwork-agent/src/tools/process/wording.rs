@@ -1,6 +1,6 @@
 //! What an agent reads about its background processes.
 
-use super::background::{FILE_BYTES_MAX, Known, RECENT_BYTES_MAX, TAIL_BYTES_MAX};
+use super::background::{self, FILE_BYTES_MAX, Known, RECENT_BYTES_MAX};
 use super::entry::{Ended, Entry};
 use crate::process::{End, Part, Whole};
 use crate::quoted::{one_line, quote};
@@ -83,8 +83,7 @@ pub(super) fn ended_below(entry: &Entry, child: &str, known: &Known) -> String {
 }
 
 fn tail(entry: &Entry) -> String {
-    let tail = entry.recent.last(usize::MAX, TAIL_BYTES_MAX).text;
-    format!("{}\n{}", quote(&entry.command), quote(&tail))
+    format!("{}\n{}", quote(&entry.command), quote(&background::tail(entry)))
 }
 
 fn head_of_chars(text: &str, chars_max: usize) -> &str {

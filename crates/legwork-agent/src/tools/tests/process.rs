@@ -229,6 +229,23 @@ async fn proc_08_the_end_of_an_agent_tells_what_ran_and_what_was_not_looked_at()
     assert_eq!(rig.left(), 0);
 }
 
+/// Proves PROC-4, PROC-5, PROC-7: lengths are counted in characters, whatever bytes they take.
+#[tokio::test]
+async fn proc_05_a_long_command_and_a_long_output_are_cut_by_characters() {
+    let mut rig = Rig::new();
+    rig.commands.background.introduce(actor(&rig), known());
+    rig.commands.background.surface();
+    let command = format!("i=0; while [ $i -lt 2000 ]; do printf é; i=$((i+1)); done; : {}", "ü".repeat(300));
+    start(&rig, &command).await;
+    let notices = until_notices(&mut rig).await;
+    let tail = "é".repeat(600);
+    assert!(notices[0].ends_with(&format!("| {tail}")), "{notices:?}");
+    let report = reports(&rig).remove(0);
+    assert_eq!(report.output_tail, tail);
+    assert_eq!((report.command.chars().count(), report.command.ends_with("ü…")), (200, true));
+    rig.commands.close().await;
+}
+
 /// Proves RUN-2.
 #[tokio::test(flavor = "multi_thread")]
 async fn k15_an_agent_that_is_cut_off_leaves_nothing_and_its_groups_are_forgotten() {

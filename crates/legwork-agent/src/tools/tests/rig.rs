@@ -105,7 +105,7 @@ impl Rig {
         let site = Site {
             reach: legwork_core::batch::Reach::Joined,
             actor: Actor::Child(self.child.clone()),
-            lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 1 },
+            lineage: Lineage { depth: 1, ..Lineage::of_session(SessionId::from_bits(1)) },
             fence: Fence { owner: OwnerId::from_bits(1), epoch: Epoch(1) },
             setting: self.setting(),
             spill: self.path("spill"),

@@ -3,9 +3,10 @@
 
 use super::scene::{Machine, delegation, new_session, texts};
 use crate::fakes::{Dropped, FakeModel, Say};
+use legwork_core::child::ChildState;
 use legwork_core::message::Author;
-use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Delegator, StopNotice};
+use legwork_core::outcome::{Force, Outcome, StopReason};
+use legwork_core::ports::{Delegator, Facts, Filter, StopNotice};
 use legwork_core::steering::Scope;
 
 /// Proves EVT-17.
@@ -111,12 +112,15 @@ async fn k13_turns_stops_of_turns_and_leaving_end_no_child() {
     machine.children.begun("one").await;
     open.close(StopReason::SessionEnded).await;
     let views = running.engine().view(None).await;
-    assert_eq!(views.len(), 1);
+    let states: Vec<ChildState> = views.iter().map(|view| view.state).collect();
+    assert_eq!(states, [ChildState::Running { attempt: 1 }], "nobody has asked it to end");
     machine.children.free("one");
     while machine.deliveries().await == ["held"] {
         tokio::task::yield_now().await;
     }
     assert_eq!(machine.deliveries().await, ["ready"], "it waits for its session");
+    let records = machine.store.delegations(Filter::Recent(1)).await.expect("it reads");
+    assert_eq!(records[0].children[0].outcome(), Some(Outcome::Succeeded));
 }
 
 #[tokio::test(start_paused = true)]

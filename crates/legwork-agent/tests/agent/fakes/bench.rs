@@ -26,6 +26,8 @@ pub struct Bench {
     pub tools: Vec<Arc<dyn Tool>>,
     pub rights: Rights,
     pub steps_max: u32,
+    /// How deep the agent stands.
+    pub depth: u32,
     pub limits: TurnLimits,
     pub facts: Arc<dyn Facts>,
     /// A model that is asked in the place of the fake one.
@@ -46,6 +48,7 @@ impl Bench {
             tools,
             rights,
             steps_max: 50,
+            depth: 0,
             limits,
             facts,
             real: None,
@@ -71,7 +74,7 @@ impl Bench {
         };
         Site {
             actor: Self::actor(),
-            lineage: Lineage { session: SessionId::from_bits(1), parent: None, depth: 0 },
+            lineage: Lineage { depth: self.depth, ..Lineage::of_session(SessionId::from_bits(1)) },
             fence: Self::fence(),
             setting,
             reach: Reach::Joined,

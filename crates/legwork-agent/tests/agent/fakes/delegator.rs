@@ -18,6 +18,7 @@ use legwork_core::time::Timestamp;
 use legwork_testkit::memory::MemoryStore;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 pub struct FakeDelegator {
     pub store: Arc<MemoryStore>,
@@ -35,12 +36,18 @@ pub struct FakeDelegator {
     pub missed: Vec<(ChildId, String)>,
     /// Why nothing of other processes is shown.
     pub unread: Option<String>,
+    /// The transcripts that a ticket names.
+    pub transcripts: Vec<String>,
+    /// How long a join takes.
+    pub takes: Option<Duration>,
     /// Joins never come back.
     pub hangs: bool,
     /// Calls come back by their groups.
     pub independent: bool,
     /// Units after the first are waited for.
     pub later_inline: bool,
+    /// The unit at this place cannot be read.
+    pub unread_unit: Option<usize>,
     /// Calls are waited for, and this is why.
     pub fallback: Option<Fallback>,
 }
@@ -72,9 +79,12 @@ impl FakeDelegator {
             too_late: false,
             missed: vec![],
             unread: None,
+            transcripts: vec![],
+            takes: None,
             hangs: false,
             independent: false,
             later_inline: false,
+            unread_unit: None,
             fallback: None,
         }
     }
@@ -161,6 +171,7 @@ impl Delegator for FakeDelegator {
                 delegation: id.clone(),
                 lineage: batch.lineage,
                 call_key: batch.call_key,
+                context: batch.context,
                 reach,
                 children: (0..count).map(|index| ChildId::from_bits(index, number)).collect(),
                 tasks: batch.tasks,
@@ -169,7 +180,7 @@ impl Delegator for FakeDelegator {
                 transcripts: vec![String::new(); count],
                 fallback: self.fallback,
             };
-            let ticket = Ticket { transcripts: vec![], ..accepted.ticket() };
+            let ticket = Ticket { transcripts: self.transcripts.clone(), ..accepted.ticket() };
             self.append(&id, (0, 1000), vec![Fact::Accepted(Box::new(accepted))]).await;
             Ok(ticket)
         })
@@ -194,6 +205,10 @@ impl Delegator for FakeDelegator {
             if self.hangs {
                 std::future::pending::<()>().await;
             }
+            if let Some(takes) = self.takes {
+                // Deadline: it is this long that the children take.
+                tokio::time::timeout(takes, std::future::pending::<()>()).await.ok();
+            }
             Ok(self.settle(&delegation).await)
         })
     }
@@ -203,6 +218,9 @@ impl Delegator for FakeDelegator {
         Box::pin(async move {
             let record =
                 self.store.delegation(&delegation).await.expect("readable").expect("it was accepted");
+            if self.unread_unit.is_some_and(|place| record.accepted.units[place].id == unit) {
+                return Err(JoinError::Store("no room".to_owned()));
+            }
             if !record.is_settled() {
                 let mut all = self.settle(&delegation).await;
                 self.store

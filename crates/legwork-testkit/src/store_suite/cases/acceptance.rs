@@ -2,6 +2,7 @@
 
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
+use legwork_core::batch::Tenant;
 use legwork_core::child::ChildState;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::{Accepted, Append, Fact};
@@ -30,6 +31,24 @@ pub async fn inv_02_an_acceptance_survives_reopening(place: &dyn Place) {
     assert!(record.children.iter().all(|child| child.state == ChildState::NEW));
     assert!(record.deliveries.iter().all(|delivery| delivery.state == DeliveryState::Held));
     assert_eq!(record.deliveries.len(), 2);
+}
+
+/// Whom a call is for, as far as its front door knows, and what it says about all of its tasks.
+/// Proves ROUTE-5, TASK-6.
+pub async fn route_05_the_keys_of_a_tenant_survive_reopening(place: &dyn Place) {
+    for (n, keys) in [["T024", "U7", "Ada"], ["", "U7", " "], ["", "", ""]].into_iter().enumerate() {
+        let n = u32::try_from(n).expect("three of them") + 1;
+        let mut call = sample::accepted(n, &[&[0]]);
+        call.lineage.tenant = Tenant::new(keys[0], keys[1], keys[2]);
+        call.context = (n == 1).then(|| "for all".to_owned());
+        Owned::try_accept(&place.open(), call.clone()).await.expect("a fresh sample is accepted");
+        let store = place.open();
+        let record = store.delegation(&call.delegation).await.expect("readable").expect("still there");
+        let tenant = &record.accepted.lineage.tenant;
+        let known = [tenant.scope_id(), tenant.user_id(), tenant.user_name()];
+        assert_eq!(known, keys.map(|key| Some(key).filter(|key| !key.trim().is_empty())));
+        assert_eq!(record.accepted, call);
+    }
 }
 
 /// The same call makes one delegation, however often it arrives.

@@ -3,6 +3,8 @@
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
 use futures::future::join_all;
+use legwork_core::batch::Lineage;
+use legwork_core::fact::Accepted;
 use legwork_core::ids::{ClaimId, OwnerId, RequestId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Force, StopReason};
@@ -205,8 +207,17 @@ pub async fn a_deleted_session_takes_its_own_with_it_and_nothing_else(place: &dy
         store.ask(request).await.expect("it is stored");
     }
     let id = sample::session_id(1);
+    // What a child of the session had delegated goes too.
+    let lineage =
+        Lineage { parent: Some(owned[0].child(0).clone()), depth: 1, ..Lineage::of_session(id.clone()) };
+    let below = Accepted { lineage, ..sample::accepted(3, &[&[0]]) };
+    let mut below = Owned::try_accept(&store, below).await.expect("it is accepted");
+    below.finish().await;
+    below.claim(0, 3).await.expect("ready");
+    store.acknowledge(vec![ClaimId::from_bits(3)], Timestamp(1)).await.expect("delivered");
     store.release_session(&id, &sample::owner_id(1)).await.expect("it can be closed");
     assert_eq!(store.delete_session(&id).await, Ok(()));
+    assert_eq!(store.delegation(&below.accepted.delegation).await, Ok(None), "at every level");
 
     assert_eq!(store.history(&id).await, Ok(vec![]));
     assert_eq!(store.steps(&Actor::Session(id.clone())).await, Ok(vec![]));

@@ -12,7 +12,7 @@ impl World {
     /// A conversation delegates.
     pub(super) fn call(&mut self) -> Result<(), Broken> {
         let session = self.chance.below(self.terms.sessions) as u64 + 1;
-        let lineage = Lineage { session: SessionId::from_bits(session), parent: None, depth: 0 };
+        let lineage = Lineage::of_session(SessionId::from_bits(session));
         self.dispatch(lineage).map(|_| ())
     }
 
@@ -60,8 +60,12 @@ impl World {
     pub(super) fn call_from(&mut self, child: &ChildId) -> Result<(), Broken> {
         let (kept, _) = self.account.kept_of(child).expect("a runner's child is known");
         let above = &kept.accepted.lineage;
-        let lineage =
-            Lineage { session: above.session.clone(), parent: Some(child.clone()), depth: above.depth + 1 };
+        let lineage = Lineage {
+            session: above.session.clone(),
+            parent: Some(child.clone()),
+            depth: above.depth + 1,
+            ..above.clone()
+        };
         // The answer may come within the step: the number that the call will have is the next one.
         let reply = ReplyTo(self.next_reply + 1);
         if let Some(runner) = self.runners.get_mut(child) {
@@ -75,6 +79,7 @@ fn batch(lineage: Lineage, tasks: Vec<Task>) -> NewBatch {
     NewBatch {
         lineage,
         call_key: None,
+        context: None,
         reach: Reach::Joined,
         tasks,
         setting: Setting {

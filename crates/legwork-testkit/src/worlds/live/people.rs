@@ -47,8 +47,9 @@ impl World {
             let reach = reach_of(&session);
             let groups = *chance.pick(&[&[None][..], &[Some("a")], &[None, Some("a"), Some("b")]]);
             NewBatch {
-                lineage: Lineage { session, parent: None, depth: 0 },
+                lineage: Lineage::of_session(session),
                 call_key: None,
+                context: None,
                 reach: if chance.once_in(5) { Reach::Joined } else { reach },
                 tasks: (0..chance.between(1, 3)).map(|_| task(*chance.pick(groups))).collect(),
                 setting: setting(),
@@ -73,7 +74,7 @@ impl World {
         let asker = self.weather.chance(|chance| chance.pick(&self.sessions).clone());
         let asker = self.weather.chance(|chance| chance.once_in(2)).then_some(asker);
         let said = self.handle().steer(&child, "do it otherwise".to_owned(), asker.as_ref()).await;
-        if let Err(SteerError::NotFound(_)) = said {
+        if let Err(SteerError::NotFound(_) | SteerError::Ending(_)) = said {
             self.weather.shared().figures.refused += 1;
         }
     }

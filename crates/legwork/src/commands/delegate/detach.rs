@@ -30,8 +30,9 @@ pub(super) async fn leave(
         None => (workplace.new_session(SessionKind::Shell).await?, Reach::Joined),
     };
     let batch = NewBatch {
-        lineage: Lineage { session, parent: None, depth: 0 },
+        lineage: Lineage::of_session(session),
         call_key: None,
+        context: None,
         reach,
         tasks: tasks.clone(),
         setting: workplace.setting_of_children(),

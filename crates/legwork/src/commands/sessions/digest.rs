@@ -6,6 +6,7 @@ use std::time::Duration;
 use legwork_agent::session::{tells_of_processes, title_of_completion, unit_of_completion};
 use legwork_core::completion::entry;
 use legwork_core::message::{Author, Message};
+use legwork_core::outcome::WireStatus;
 use legwork_core::ports::{Facts, Filter, SessionRecord};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
@@ -134,7 +135,8 @@ fn metadata(record: &DelegationRecord, place: usize) -> Value {
         .iter()
         .filter_map(|index| entry(&record.accepted, *index, record.children.get(*index)?))
         .collect();
-    let completed = entries.iter().filter(|entry| entry.is_whole()).count();
+    let completed = entries.iter().filter(|entry| entry.status == WireStatus::Completed).count();
+    let flawed = entries.iter().filter(|entry| entry.flaw().is_some()).count();
     let ended = children.iter().filter_map(|child| child.ended_at).max();
     let took = ended.map_or(Duration::ZERO, |ended| ended.since(record.accepted_at));
     json!({
@@ -144,6 +146,8 @@ fn metadata(record: &DelegationRecord, place: usize) -> Value {
         "task_count": indexes.len(),
         "completed_count": completed,
         "failed_count": entries.len() - completed,
+        // Of those that completed; none of them stands without its mark (invariant 19).
+        "flawed_count": flawed,
         "duration_seconds": wording::seconds(took),
     })
 }

@@ -65,6 +65,15 @@ impl Decisions {
     }
 }
 
+/// The ids that the file calls replaced, whether the rest of it is sound or not.
+pub fn ids_decided_replaced(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let (id, rest) = line.split_once('|')?;
+        let (word, _) = rest.split_once('|')?;
+        (word.trim() == "replaced").then(|| id.trim())
+    })
+}
+
 fn decision(line: &str, requirements: &Requirements, proofs: &Proofs) -> Result<(String, Decision), String> {
     let parts: Vec<&str> = line.splitn(3, '|').map(str::trim).collect();
     let [id, word, text] = parts[..] else {

@@ -8,4 +8,6 @@ mod proofs;
 mod requirements;
 mod written;
 
-pub use written::{DECISIONS, PAGE, written};
+pub use decisions::ids_decided_replaced;
+pub use requirements::Requirements;
+pub use written::{DECISIONS, PAGE, REQUIREMENTS, written};

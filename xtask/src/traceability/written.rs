@@ -9,7 +9,7 @@ use crate::tidy::Tree;
 /// The page that is written.
 pub const PAGE: &str = "docs/traceability.md";
 /// The page that defines the requirements.
-const REQUIREMENTS: &str = "docs/requirements.md";
+pub const REQUIREMENTS: &str = "docs/requirements.md";
 /// What cannot be read off a test's name.
 pub const DECISIONS: &str = "docs/traceability-decisions.txt";
 

@@ -2,8 +2,8 @@
 
 use super::{
     architecture, changelog, citations, core_dependencies, crate_readmes, design_pages, detached_tasks,
-    file_length, function_length, machine_paths, module_docs, names, sleeps, table_of_contents, traceability,
-    unfinished,
+    file_length, function_length, machine_paths, module_docs, names, replacements, sleeps, table_of_contents,
+    traceability, unfinished,
 };
 use crate::tidy::finding::Finding;
 use crate::tidy::tree::Tree;
@@ -25,4 +25,5 @@ pub const ALL: &[fn(&Tree) -> Vec<Finding>] = &[
     citations::check,
     changelog::check,
     traceability::check,
+    replacements::check,
 ];

@@ -82,7 +82,7 @@ async fn cap_06_where_calls_take_slots_one_too_many_is_waited_for_and_runs_at_on
     assert_eq!(how(&call(&scene, &["answer"]).await), INLINE);
 }
 
-/// Proves CAP-6, TOOL-11.
+/// Proves CAP-6.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_made_again_after_a_crash_is_waited_for_like_the_first_time() {
     let scene = scene(AtCapacity::Sync, 1).await;

@@ -137,8 +137,7 @@ async fn run_13_a_text_that_comes_after_the_limit_comes_back_as_missed() {
     scene.troupe.line("deaf").tell(tool());
     let child = &ticket.children[0];
     scene.handle.steer(child, "look there".to_owned(), None).await.expect("it is taken");
-    advance(LIMIT).await;
-    scene.pass(Duration::from_secs(1)).await;
+    scene.pass(LIMIT + Duration::from_secs(1)).await;
     let said = scene.handle.steer(&ticket.children[0], "hurry".to_owned(), None).await;
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::TimedOut)]);

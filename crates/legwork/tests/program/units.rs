@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use legwork_testkit::server::{
-    Call, Conversation, Reply, Script, ScriptedServer, Scripts, calls, gate, say, unauthorized,
+    Call, Conversation, Finish, Reply, Script, ScriptedServer, Scripts, calls, gate, say, unauthorized,
 };
 use serde_json::{Value, json};
 
@@ -372,6 +372,41 @@ fn task_03_with_slots_for_calls_a_file_of_more_tasks_than_slots_is_refused() {
     let ended = order.set("max_concurrent_children", 5).run();
     ended.assert_refused(2, "input", &["6 tasks", "delegation.max_concurrent_children is 5", "fewer"]);
     assert!(server.log().entries().is_empty());
+}
+
+/// Proves EVT-16: one that a limit cut off has completed, and has its mark.
+#[test]
+fn evt_16_of_a_mixed_unit_each_end_is_counted_as_what_it_is() {
+    let piece = |name: &str| json!({"goal": format!("{TASK}{name}")});
+    let pieces = ["ash", "oak", "elm"].map(piece);
+    let tasks = json!({"tasks": pieces});
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(
+        move |talk: &Conversation| match (talk.first_user_text().strip_prefix(TASK), talk.last_text()) {
+            (Some("ash"), _) => unauthorized(),
+            (Some("elm"), _) => say("elm is half").finish(Finish::Length),
+            (Some(name), _) => say(format!("{name} is done")),
+            (None, "send them out") => calls([Call::new("delegate_task", tasks.clone())]),
+            (None, last) if last.contains("TASK 3/3") => say("All came."),
+            (None, _) => say("They are on their way."),
+        },
+    )));
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat"]).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+    let mut screen = order.at_terminal(120, 40);
+    screen.wait_for("›");
+    screen.press("send them out\r");
+    screen.wait_for("All came.");
+    screen.press("\u{4}");
+    assert_eq!(screen.wait_for_end(), 0);
+    let json = |arguments: &[&str]| home.legwork(&[&["sessions", "--json"], arguments].concat()).run().json();
+    let id = json(&[])["sessions"][0]["session_id"].as_str().expect("an id").to_owned();
+    let told = json(&["show", &id]);
+    let rows = told["history"].as_array().expect("a list");
+    let counts = rows.iter().filter(|row| row["author"] == "completion").map(|row| {
+        let keys = ["task_count", "completed_count", "failed_count", "flawed_count"];
+        keys.map(|key| row["metadata"][key].clone())
+    });
+    assert_eq!(counts.last(), Some([3, 2, 1, 1].map(Value::from)), "{told}");
 }
 
 /// Proves NOTE-1, NOTE-3, NOTE-5, DISP-14.

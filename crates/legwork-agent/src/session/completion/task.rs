@@ -152,7 +152,9 @@ impl Task<'_> {
         let sections = &self.sections;
         let small: Vec<usize> =
             sections.iter().filter(|section| !section.is_answer()).map(Section::wants).collect();
-        let small_max = if small.len() == sections.len() { share } else { share / 2 };
+        let answer: usize = sections.iter().filter(|section| section.is_answer()).map(Section::wants).sum();
+        // An answer never leaves the others less than half, and takes no room that it does not need.
+        let small_max = (share / 2).max(share.saturating_sub(answer));
         let small = fair(small_max, &small);
         let answer_max = share - small.iter().sum::<usize>();
         let (mut small, mut keep) = (small.into_iter(), Some(keep));

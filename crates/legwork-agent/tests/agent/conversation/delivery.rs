@@ -6,7 +6,7 @@ use crate::fakes::{Dropped, FakeModel, Say};
 use legwork_core::child::ChildState;
 use legwork_core::message::Author;
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts, Filter, StopNotice};
+use legwork_core::ports::{Delegator, Filter, StopNotice};
 use legwork_core::steering::Scope;
 
 /// Proves EVT-17.

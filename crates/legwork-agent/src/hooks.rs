@@ -71,6 +71,7 @@ enum Occasion {
 /// A child that has settled.
 struct Settled {
     child: Arc<Identity>,
+    /// Whether no other of its unit is told of after it.
     ends_unit: bool,
 }
 
@@ -83,12 +84,15 @@ impl HookRunner {
 
     /// Fires the hooks for ends that this process has stored without an engine, by delegation and position of the task.
     pub async fn tell_ends(&self, ends: &[(DelegationId, usize)]) {
-        let mut told = VecDeque::new();
-        for (delegation, index) in ends {
+        for (place, (delegation, index)) in ends.iter().enumerate() {
             let Some(record) = self.record(delegation).await else { continue };
-            if let Some(child) = Identity::of(&record.accepted, *index) {
-                self.settled(&child, &mut told).await;
-            }
+            let Some(child) = Identity::of(&record.accepted, *index) else { continue };
+            let unit = record.accepted.units.iter().find(|unit| unit.id == child.unit);
+            let is_sibling = |(other, index): &(DelegationId, usize)| {
+                other == delegation && unit.is_some_and(|unit| unit.task_indexes.contains(index))
+            };
+            let ends_unit = !ends[place + 1..].iter().any(is_sibling);
+            self.settled(&Settled { child: Arc::new(child), ends_unit }).await;
         }
     }
 

@@ -34,7 +34,7 @@ async fn handed_over(
     commands.background.introduce(actor.clone(), Known { parent, delegation, goal: "serve".to_owned() });
     let site = Arc::new(Site {
         actor,
-        lineage: Lineage { session, parent: Some(child), depth: 1 },
+        lineage: Lineage { parent: Some(child), depth: 1, ..Lineage::of_session(session) },
         fence,
         setting: Setting {
             folder: folder.to_str().expect("it is text").to_owned(),

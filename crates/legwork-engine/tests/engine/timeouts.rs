@@ -3,6 +3,7 @@
 
 use crate::scene::{Scene, TOOL_PATIENCE, options, stopped};
 use legwork_core::batch::Ticket;
+use legwork_core::child::ChildState;
 use legwork_core::completion::{BatchResult, Entry};
 use legwork_core::outcome::{Outcome, StopReason, WireStatus};
 use legwork_core::ports::{Delegator, Facts, SteerError};
@@ -137,7 +138,13 @@ async fn run_13_a_text_that_comes_after_the_limit_comes_back_as_missed() {
     scene.troupe.line("deaf").tell(tool());
     let child = &ticket.children[0];
     scene.handle.steer(child, "look there".to_owned(), None).await.expect("it is taken");
-    scene.pass(LIMIT * 3 / 2).await;
+    let begun = Instant::now();
+    // Deadline: twice the limit, of paused time.
+    while !scene.handle.view(None).await.iter().any(|view| matches!(view.state, ChildState::Stopping { .. }))
+    {
+        assert!(begun.elapsed() < LIMIT * 2, "its limit ends it");
+        scene.pass(Duration::from_millis(100)).await;
+    }
     let said = scene.handle.steer(&ticket.children[0], "hurry".to_owned(), None).await;
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::TimedOut)]);

@@ -3,6 +3,8 @@
 //! It reads no other document: a schema that refers to one outside itself is refused. It does not decide what becomes of an
 //! answer that does not fit.
 
+mod effort;
+
 use crate::excerpt::head_of;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
@@ -21,6 +23,7 @@ const FENCE: &str = "```";
 #[derive(Debug, Clone)]
 pub struct Contract {
     validator: Arc<Validator>,
+    schema: Arc<Value>,
 }
 
 /// What of an answer does not fit, or why that is not known.
@@ -30,29 +33,51 @@ impl Contract {
     /// The contract of a JSON Schema.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is none, or that its parts refer to each other so often that a check would hardly end.
     pub fn of(schema: &Value) -> Result<Contract, String> {
+        if effort::looks(schema, effort::LEVELS_AT_FIRST) > effort::LOOKS_MAX {
+            return Err(format!(
+                "its parts refer to each other so often that one value would be looked at more than {} times; \
+                 name fewer alternatives within alternatives",
+                effort::LOOKS_MAX
+            ));
+        }
         match jsonschema::options().build(schema) {
-            Ok(validator) => Ok(Contract { validator: Arc::new(validator) }),
+            Ok(validator) => {
+                Ok(Contract { validator: Arc::new(validator), schema: Arc::new(schema.clone()) })
+            }
             Err(error) => Err(named(&error)),
         }
     }
 
-    /// As [`Contract::misses`], on a thread for such things and for at most `limit`: parts of a schema that refer to each
-    /// other many times over are looked at as often as there are ways to them. A check that is given up holds its thread until
-    /// it has ended.
+    /// As [`Contract::misses`], on a thread for such things and for at most `limit`. A check that is given up holds its thread
+    /// until it has ended; one that would take far too long is not begun.
     pub async fn checked(&self, answer: &str, limit: Duration) -> Checked {
         let (contract, answer) = (self.clone(), answer.to_owned());
-        let checking = tokio::task::spawn_blocking(move || contract.misses(&answer));
+        let checking = tokio::task::spawn_blocking(move || match contract.levels_too_many(&answer) {
+            Some(levels) => Err(format!(
+                "$: whether it fits is not known: the value is nested {levels} levels deep, and the schema branches into itself \
+                 at each of them, so that a check would hardly end. Simplify the schema, or ask for a flatter value"
+            )),
+            None => Ok(contract.misses(&answer)),
+        });
         // Deadline: nobody can tell how long a schema takes; an answer is not kept back for it.
         match tokio::time::timeout(limit, checking).await {
-            Ok(Ok(misses)) => Ok(misses),
+            Ok(Ok(checked)) => checked,
             Ok(Err(error)) => Err(format!("$: whether it fits is not known, the check failed: {error}")),
             Err(_) => Err(format!(
                 "$: whether it fits is not known: the check took longer than {} s. A schema whose parts refer to each other many times over takes so long; simplify it",
                 limit.as_secs_f32(),
             )),
         }
+    }
+
+    /// The levels of a value that is nested too deeply for this schema.
+    fn levels_too_many(&self, answer: &str) -> Option<u32> {
+        let values =
+            candidates(answer).into_iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        let deepest = values.map(|value| effort::levels(&value)).max()?;
+        (effort::looks(&self.schema, deepest) > effort::LOOKS_MAX).then_some(deepest)
     }
 
     /// What of an answer does not fit, each as a path from `$` with a message, at most ten; none when it fits. The value is

@@ -132,6 +132,15 @@ fn task_12_a_schema_that_is_none_refuses_the_call_before_anything_exists() {
     assert!(refused.contains("tasks[1]: `output_schema` is not a valid JSON Schema: "), "{refused}");
     assert!(joined.contains("\"schema_valid\":true") && joined.contains("\"schema_retries\":1"), "{joined}");
     assert_eq!(home.list().len(), 1, "nothing of the refused call exists");
+    let next = |level: usize| json!({"$ref": format!("#/$defs/d{level}")});
+    let mut defs: serde_json::Map<String, Value> = (0..30)
+        .map(|level| (format!("d{level}"), json!({"oneOf": [next(level + 1), next(level + 1)]})))
+        .collect();
+    defs.insert("d30".to_owned(), json!({"type": "object"}));
+    let endless = json!({"$ref": "#/$defs/d0", "$defs": defs});
+    home.write("tasks.json", json!({"tasks": [{"goal": "a", "output_schema": endless}]}).to_string());
+    let wrong = home.legwork(&["delegate", "tasks.json", "--json"]).run();
+    wrong.assert_refused(2, "input", &["tasks[0]", "`output_schema`", "more than 100000 times"]);
     home.write("tasks.json", json!({"tasks": [{"goal": "a", "output_schema": 3}]}).to_string());
     let wrong = home.legwork(&["delegate", "tasks.json", "--json"]).run();
     wrong.assert_refused(2, "input", &["tasks[0]", "`output_schema` must be a JSON Schema", "a number"]);

@@ -13,6 +13,7 @@ use crate::ids::{ChildId, DelegationId, UnitId};
 use crate::outcome::{FailureKind, Limit, Outcome, StopReason, WireStatus};
 use crate::record::{ChildRecord, DelegationRecord};
 use crate::report::{Conformance, TraceItem};
+use crate::spending::Spending;
 use serde::{Deserialize, Serialize};
 
 /// The result of one task (ENTRY-1, ENTRY-2).
@@ -42,6 +43,9 @@ pub struct Entry {
     pub cost_usd: f64,
     /// `estimated` or `unknown`.
     pub cost_status: String,
+    /// What it took together with the subagents that it sent out, if it did; tokens and cost above are its own (FIN-7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtree: Option<Subtree>,
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -114,6 +118,30 @@ pub struct Tokens {
     pub input: u64,
     /// Reply tokens.
     pub output: u64,
+}
+
+/// What a subagent took together with all below it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Subtree {
+    /// How many subagents that are, itself among them.
+    pub subagents: usize,
+    /// Their tokens.
+    pub tokens: Tokens,
+    /// US dollars, six decimals; what has no price is skipped.
+    pub cost_usd: f64,
+    /// `estimated` or `unknown`.
+    pub cost_status: String,
+}
+
+impl From<Spending> for Subtree {
+    fn from(spent: Spending) -> Subtree {
+        Subtree {
+            subagents: spent.subagents,
+            tokens: Tokens { input: spent.usage.input, output: spent.usage.output },
+            cost_usd: rounded(spent.cost.usd(), 6),
+            cost_status: spent.cost.status().to_owned(),
+        }
+    }
 }
 
 /// The result of a joined call (OUT-1, OUT-2).
@@ -209,6 +237,21 @@ impl BatchResult {
         self
     }
 
+    /// The results with what the children of `record` took together with those below them.
+    #[must_use]
+    pub fn with_subtrees(
+        mut self,
+        record: &DelegationRecord,
+        subtrees: &[(ChildId, Spending)],
+    ) -> BatchResult {
+        for entry in &mut self.results {
+            let child = &record.children[entry.task_index].id;
+            let spent = subtrees.iter().find(|(id, _)| id == child);
+            entry.subtree = spent.map(|(_, spent)| Subtree::from(*spent));
+        }
+        self
+    }
+
     /// Whether all tasks ended with a whole answer: the condition of exit code 0.
     pub fn is_success(&self, tasks: usize) -> bool {
         self.results.len() == tasks && self.results.iter().all(Entry::is_whole)
@@ -292,6 +335,7 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
         tool_trace: report.map(|report| report.tool_trace.clone()).unwrap_or_default(),
         cost_usd: rounded(cost.usd(), 6),
         cost_status: cost.status().to_owned(),
+        subtree: None,
         error: cut::error_of_quiet(outcome, report)
             .or_else(|| error_text(outcome, report.and_then(|report| report.error.clone()))),
         failure_reason: report

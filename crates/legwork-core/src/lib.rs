@@ -22,6 +22,7 @@ pub mod pulse;
 pub mod record;
 pub mod relay;
 pub mod report;
+pub mod spending;
 pub mod steering;
 pub mod step;
 pub mod taking;

@@ -3,6 +3,7 @@
 use legwork_core::completion::{BatchResult, Entry, UnitResult};
 use legwork_core::ids::{ChildId, UnitId};
 use legwork_core::record::DelegationRecord;
+use legwork_core::spending::Spending;
 use serde_json::{Value, json};
 
 use crate::failure::Exit;
@@ -34,6 +35,11 @@ impl<'a> Outcomes<'a> {
     /// With what was said to the children too late for them to read.
     pub fn with_missed(self, missed: &[(ChildId, String)]) -> Self {
         Outcomes { batch: self.batch.with_missed(self.record, missed), ..self }
+    }
+
+    /// With what the children took together with those that they had sent out.
+    pub fn with_subtrees(self, subtrees: &[(ChildId, Spending)]) -> Self {
+        Outcomes { batch: self.batch.with_subtrees(self.record, subtrees), ..self }
     }
 
     /// Whether every task that was asked for has ended.
@@ -114,12 +120,17 @@ impl<'a> Outcomes<'a> {
         let (number, of) = (entry.task_index + 1, self.record.children.len());
         let took = wording::duration(Duration::from_secs_f64(entry.duration_seconds.max(0.0)));
         let flaw = entry.flaw().map(|flaw| format!(", {}", flaw.words())).unwrap_or_default();
+        let whole = entry.subtree.as_ref().map(|whole| {
+            let tokens = wording::count(whole.tokens.input + whole.tokens.output);
+            format!(", {tokens} with its {} subagents", whole.subagents - 1)
+        });
         let head = format!(
-            "{} {number}/{of}  {}  ({}{flaw}, {took}, {} tokens)",
+            "{} {number}/{of}  {}  ({}{flaw}, {took}, {} tokens{})",
             wording::icon(entry.status, entry.flaw()),
             wording::one_line(goal, 70),
             entry.status.as_str(),
             wording::count(entry.tokens.input + entry.tokens.output),
+            whole.unwrap_or_default(),
         );
         let mut lines = vec![head];
         lines.extend(entry.schema_errors.iter().flatten().map(|error| indented(&format!("schema: {error}"))));

@@ -8,6 +8,7 @@ use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, 
 use crate::outcome::{Force, StopReason};
 use crate::pulse::Pulse;
 use crate::record::DelegationRecord;
+use crate::spending::Spending;
 use crate::steering::Scope;
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,6 +198,8 @@ pub struct Joined {
     pub claims: Vec<ClaimId>,
     /// What was said to its children too late for them to read, in the order in which it was said (CTRL-11).
     pub missed: Vec<(ChildId, String)>,
+    /// What those of its children that have sent out others took together with these.
+    pub subtrees: Vec<(ChildId, Spending)>,
 }
 
 impl Joined {

@@ -371,6 +371,8 @@ pub enum Filter {
     OpenOf(SessionId),
     /// All of one session, settled or not.
     Of(SessionId),
+    /// Those that children of one delegation have asked for, settled or not.
+    Below(DelegationId),
 }
 
 /// What an id means.

@@ -5,7 +5,8 @@ use crate::wiring::Wiring;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
 use legwork_core::ports::{JoinError, Joined, StoreError};
-use legwork_core::record::ChildRecord;
+use legwork_core::record::{ChildRecord, DelegationRecord};
+use legwork_core::spending::{self, Spending};
 use legwork_core::taking::{Taker, missed_texts};
 
 /// Claims every unit of a settled delegation that is not delivered: also what an earlier join of this process, or of one
@@ -25,7 +26,8 @@ pub(crate) async fn collect(wiring: &Wiring, delegation: &DelegationId) -> Resul
     let claims =
         taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
     let missed = missed(wiring, record.children.iter()).await;
-    Ok(Joined { record, claims, missed })
+    let subtrees = subtrees(wiring, &record).await;
+    Ok(Joined { record, claims, missed, subtrees })
 }
 
 /// As [`collect`], for one unit whose children have settled.
@@ -50,7 +52,18 @@ pub(crate) async fn collect_unit(
     let claims = taken.map_err(failed)?.into_iter().collect();
     let tasks = record.accepted.units[place].task_indexes.iter();
     let missed = missed(wiring, tasks.filter_map(|task| record.children.get(*task))).await;
-    Ok(Joined { record, claims, missed })
+    let subtrees = subtrees(wiring, &record).await;
+    Ok(Joined { record, claims, missed, subtrees })
+}
+
+/// Results without it are still whole.
+async fn subtrees(wiring: &Wiring, record: &DelegationRecord) -> Vec<(ChildId, Spending)> {
+    let summed = spending::subtrees(wiring.store.as_ref(), record).await;
+    summed.unwrap_or_else(|error| {
+        let delegation = &record.accepted.delegation;
+        tracing::warn!(%delegation, %error, "what subagents of subagents took cannot be read");
+        Vec::new()
+    })
 }
 
 async fn missed(wiring: &Wiring, children: impl Iterator<Item = &ChildRecord>) -> Vec<(ChildId, String)> {

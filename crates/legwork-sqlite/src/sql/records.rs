@@ -38,6 +38,12 @@ pub(crate) fn many(connection: &Connection, filter: &Filter) -> Result<Vec<Deleg
             "SELECT no FROM delegations WHERE session = ?1 ORDER BY no DESC",
             (session.as_str(),),
         ),
+        Filter::Below(id) => numbers(
+            connection,
+            "SELECT no FROM delegations WHERE caller IN (SELECT c.id FROM children c \
+             JOIN delegations d ON d.no = c.delegation WHERE d.id = ?1) ORDER BY no DESC",
+            (id.as_str(),),
+        ),
     };
     numbers?.into_iter().map(|no| record(connection, no)).collect()
 }

@@ -50,6 +50,16 @@ impl Facts for MemoryStore {
                     .filter(|record| record.accepted.lineage.session == session)
                     .cloned()
                     .collect(),
+                Filter::Below(id) => {
+                    let above = state.delegations.iter().map(|delegation| &delegation.record);
+                    let above = above.filter(|record| record.accepted.delegation == id);
+                    let callers: Vec<&ChildId> = above.flat_map(|record| &record.accepted.children).collect();
+                    let is_wanted = |record: &&DelegationRecord| {
+                        let key = record.accepted.call_key.as_ref();
+                        key.is_some_and(|key| callers.iter().any(|child| child.as_str() == key.caller))
+                    };
+                    newest_first.filter(is_wanted).cloned().collect()
+                }
             })
         })
     }

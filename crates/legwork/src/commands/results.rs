@@ -9,6 +9,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
 use legwork_core::record::DelegationRecord;
+use legwork_core::spending;
 use legwork_core::taking::missed_texts;
 use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
 use legwork_sqlite::SqliteStore;
@@ -62,7 +63,11 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let children: Vec<ChildId> = children.cloned().collect();
     let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
     let missed = missed_texts(store.as_ref(), &children, unread).await;
-    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed);
+    let subtrees = spending::subtrees(store.as_ref(), &record).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what subagents of subagents took cannot be read");
+        Vec::new()
+    });
+    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed).with_subtrees(&subtrees);
     let printed = print(text(invocation, &outcomes), signals).await;
     let noted = match &printed {
         Ok(None) => store.acknowledge(claims, owner.now()).await,

@@ -17,6 +17,7 @@ use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{Delegator, Facts, Filter, NewSession, SessionKind, SessionRecord, StopNotice};
 use legwork_core::report::Report;
+use legwork_core::spending;
 use legwork_core::step::Fence;
 use legwork_engine::recovery::Orphans;
 use serde_json::{Value, json};
@@ -247,7 +248,8 @@ async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome
     for id in &delegated {
         tokio::time::timeout_at(until, workplace.handle.settled(id)).await.ok();
         if let Some(record) = workplace.store.delegation(id).await? {
-            let batch = BatchResult::of(&record);
+            let subtrees = spending::subtrees(workplace.store.as_ref(), &record).await?;
+            let batch = BatchResult::of(&record).with_subtrees(&record, &subtrees);
             whole &= batch.is_success(record.children.len());
             printed.push(json!(batch));
         }

@@ -196,6 +196,50 @@ fn fin_07_what_all_subagents_took_is_in_the_totals_of_the_prompt() {
     let ended = home.legwork(&["run", "the prompt", "--json"]).set("max_spawn_depth", 2).run();
     assert_eq!(ended.json()["totals"]["tokens"], json!({"input": 12_200, "output": 122}), "{ended}");
     assert_eq!(ended.json()["totals"]["cost_status"], json!("unknown"), "{ended}");
+    let entry = ended.json()["delegations"][0]["results"][0].clone();
+    let whole = json!({"input": 12_000, "output": 120});
+    assert_eq!(
+        (&entry["tokens"], &entry["subtree"]["tokens"]),
+        (&json!({"input": 2000, "output": 20}), &whole)
+    );
+}
+
+/// Each response is counted once, at every level, and the sums are the same when they are read again.
+#[test]
+fn fin_07_inv_28_an_entry_says_what_its_subagents_took_with_all_below_them() {
+    let boss = |goals: [&'static str; 2], usage: Usage| {
+        Script::from_fn(move |talk: &Conversation| match talk.step() {
+            0 => {
+                call("delegate_task", json!({"tasks": goals.map(|goal| json!({"goal": goal}))})).usage(usage)
+            }
+            1 => gate("done").say(format!("heard: {}", talk.last_text())).usage(usage),
+            _ => say("done").usage(usage),
+        })
+    };
+    let scripts = Scripts::default()
+        .agent("top work", boss(["middle work to be done", "leaf work to be done"], Usage::new(100, 1)))
+        .agent("middle work", boss(["leaf work to be done", "leaf work to be done"], Usage::new(1000, 10)))
+        .agent("leaf work", Script::always(say("done").usage(Usage::new(10_000, 100))));
+    let server = ScriptedServer::start(scripts);
+    server.gate("done").open();
+    let home = Home::with(&server);
+    let order = home.legwork(&["delegate", "--goal", "top work", "--goal", "leaf work alone", "--json"]);
+    let ended = order.set("max_spawn_depth", 3).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let entries = ended.results();
+    let tokens = |input: u64, output: u64| json!({"input": input, "output": output});
+    assert_eq!(entries[0]["tokens"], tokens(200, 2), "its own: {}", entries[0]);
+    let whole = &entries[0]["subtree"];
+    assert_eq!((&whole["subagents"], &whole["tokens"]), (&json!(5), &tokens(32_200, 322)), "{}", entries[0]);
+    assert!(entries[1].get("subtree").is_none(), "it sent out nobody: {}", entries[1]);
+    let heard = entries[0]["summary"].as_str().expect("text");
+    assert!(
+        heard.contains("\"subtree\":{\"subagents\":3,\"tokens\":{\"input\":22000,\"output\":220}"),
+        "{heard}"
+    );
+    let id = ended.json()["delegation_id"].as_str().expect("an id").to_owned();
+    let again = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!(again.results()[0]["subtree"], *whole, "{again}");
 }
 
 #[test]

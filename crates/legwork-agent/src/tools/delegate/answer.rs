@@ -36,7 +36,7 @@ pub(super) struct Showing {
 pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<String>) -> ToolOutput {
     let acknowledge = std::mem::take(&mut joined.claims);
     let content = apart(move || {
-        let batch = BatchResult::of(&joined.record);
+        let batch = BatchResult::of(&joined.record).with_subtrees(&joined.record, &joined.subtrees);
         let results = Cuts::of(&joined, &showing, batch.results.len()).entries(&batch);
         let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
         // The caller's own call names it; only a front door without one shows the id (OUT-1).
@@ -54,6 +54,7 @@ pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<Stri
 pub(super) async fn entries(joined: Joined, wanted: Vec<usize>, showing: Showing) -> Vec<Value> {
     apart(move || {
         let batch = BatchResult::of_tasks(&joined.record, &wanted);
+        let batch = batch.with_subtrees(&joined.record, &joined.subtrees);
         Cuts::of(&joined, &showing, batch.results.len()).entries(&batch)
     })
     .await

@@ -146,7 +146,7 @@ impl FakeDelegator {
             claims.extend(self.store.claim(&unit, claim, "test", Timestamp(1600)).await.expect("it answers"));
         }
         let record = self.store.delegation(delegation).await.expect("readable").expect("it is there");
-        Joined { record, claims, missed: self.missed.clone() }
+        Joined { record, claims, missed: self.missed.clone(), subtrees: Vec::new() }
     }
 }
 
@@ -233,7 +233,7 @@ impl Delegator for FakeDelegator {
             let claim = self.store.claim(&unit, claim, "test", Timestamp(1700)).await.expect("it answers");
             let record = self.store.delegation(&delegation).await.expect("readable").expect("it is there");
             let claims = claim.into_iter().collect();
-            Ok(Joined { record, claims, missed: self.missed.clone() })
+            Ok(Joined { record, claims, missed: self.missed.clone(), subtrees: Vec::new() })
         })
     }
 

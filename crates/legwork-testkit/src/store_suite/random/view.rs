@@ -39,6 +39,7 @@ pub(super) async fn compare_everything(pair: &Pair) {
 async fn compare_delegation(pair: &Pair, n: u32) {
     let id = DelegationId::from_bits(n);
     pair.both(&id, |store| store.delegation(&id)).await;
+    pair.both(&id, |store| store.delegations(Filter::Below(id.clone()))).await;
     let accepted = appends::accepted(n);
     for child in accepted.children {
         pair.both(&child, |store| store.steers(&child)).await;

@@ -167,7 +167,8 @@ impl<'a> Attended<'a> {
             // It comes with the rest.
             return None;
         }
-        let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed);
+        let outcomes =
+            Outcomes::all(&joined.record).with_missed(&joined.missed).with_subtrees(&joined.subtrees);
         let printed = stdout::print_attended(format!("{}\n", outcomes.unit_text(&unit)), signals).await;
         note(self.workplace, joined.claims, &printed, &self.ticket.delegation).await;
         match printed {

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::record::DelegationRecord;
 use legwork_core::report::{Cost, Report, Usage};
+use legwork_core::spending::Spending;
 use serde_json::{Value, json};
 
 /// What one subagent took, and who sent it out.
@@ -78,9 +79,7 @@ impl Totals {
 fn spent(record: &DelegationRecord) -> impl Iterator<Item = Spent> {
     let accepted = &record.accepted;
     record.children.iter().map(|child| {
-        let pulse = child.pulse.as_ref().map(|(pulse, _)| (pulse.usage, pulse.cost));
-        let (usage, cost) =
-            child.report.as_ref().map(|report| (report.usage, report.cost)).or(pulse).unwrap_or_default();
+        let Spending { usage, cost, subagents: _ } = Spending::own(child);
         let (delegation, caller) = (accepted.delegation.clone(), accepted.lineage.parent.clone());
         Spent { delegation, caller, child: child.id.clone(), usage, cost }
     })

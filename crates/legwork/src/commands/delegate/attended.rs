@@ -231,14 +231,16 @@ impl<'a> Joins<'a> {
 
     /// What settles next. Dropping the future loses nothing.
     async fn next(&mut self) -> Settled {
-        while self.units.len() > 1 {
-            match self.units.next().await {
-                Some((unit, Ok(joined))) => return Settled::Unit(unit, Box::new(joined)),
-                // What stands in the way of a unit is told by the whole, which also claims what these waits have claimed.
-                Some((_, Err(_))) | None => self.units.clear(),
+        while let Some((unit, joined)) = self.units.next().await {
+            match joined {
+                Ok(joined) if !self.units.is_empty() => return Settled::Unit(unit, Box::new(joined)),
+                // The last one comes with the whole, which also claims what these waits have claimed. It is waited for all the
+                // same: a claim that is under way when its wait is dropped is seen by nobody.
+                Ok(_) => {}
+                // What stands in the way of a unit is told by the whole.
+                Err(_) => self.units.clear(),
             }
         }
-        self.units.clear();
         Settled::All((&mut self.all).await.map(Box::new))
     }
 }

@@ -43,7 +43,7 @@ async fn mode_06_what_wakes_nobody_comes_in_with_the_next_message_and_not_before
     asked(&running, &["one", "two"]).await;
     let open = opened(&running, vec![Say::Text("Both."), Say::Text("Nothing new.")]).await;
     settled(&machine, &["one", "two"]).await;
-    // Longer than any gap between two looks.
+    // Deadline: paused time passes, longer than any gap between two looks.
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(machine.deliveries().await, ["ready", "ready"], "nobody is woken");
     open.ask("b").await;

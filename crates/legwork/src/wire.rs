@@ -7,7 +7,8 @@ use legwork_agent::hooks::{HOOK_LIMIT, HookRunner, Hooks};
 use legwork_agent::process::{NoShell, Shells, SystemProcesses};
 use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{
-    Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in, rights_of_children, toolset,
+    Below, Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in, rights_of_children,
+    toolset,
 };
 use legwork_agent::transcripts::FileTranscripts;
 use legwork_agent::turn::TurnLimits;
@@ -415,7 +416,8 @@ fn ceiling(settings: &DelegationSettings) -> Option<Rights> {
 
 /// What the children of somebody who is no agent may do.
 fn first_children(settings: &DelegationSettings, toolbox: &Toolbox) -> Rights {
-    rights_of_children(&all_rights(toolbox), ceiling(settings).as_ref(), depth_max(settings) > 1)
+    let below = if depth_max(settings) > 1 { Below::Delegates } else { Below::Leaf };
+    rights_of_children(&all_rights(toolbox), ceiling(settings).as_ref(), below)
 }
 
 fn all_rights(toolbox: &Toolbox) -> Rights {

@@ -16,12 +16,12 @@ const STAND_IN_FOR: Duration = Duration::from_secs(300);
 /// Models that stand in for each other, for one agent: two of them would move it on twice.
 pub struct Chain {
     links: Arc<[Arc<dyn Model>]>,
-    turn: Mutex<Turn>,
+    turn: Mutex<Place>,
 }
 
-/// Whose turn it is.
+/// Which model is asked, and since when.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Place {
     link: usize,
     since: Instant,
 }
@@ -33,10 +33,10 @@ impl Chain {
     /// When there is none.
     pub fn new(links: Arc<[Arc<dyn Model>]>) -> Self {
         assert!(!links.is_empty(), "BUG: a chain without links");
-        Chain { links, turn: Mutex::new(Turn { link: 0, since: Instant::now() }) }
+        Chain { links, turn: Mutex::new(Place { link: 0, since: Instant::now() }) }
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> Place {
         *self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,7 +45,7 @@ impl Chain {
     }
 
     fn move_to(&self, link: usize) {
-        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = Turn { link, since: Instant::now() };
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = Place { link, since: Instant::now() };
     }
 }
 
@@ -79,7 +79,7 @@ impl Model for Chain {
     }
 
     fn begin(&self) {
-        let Turn { link, since } = self.turn();
+        let Place { link, since } = self.turn();
         if link > 0 && since.elapsed() >= STAND_IN_FOR {
             self.move_to(0);
         }
@@ -101,7 +101,7 @@ impl Model for Chain {
     }
 
     fn stand_in(&self, error: &ModelError) -> Option<ModelFacts> {
-        let Turn { link, .. } = self.turn();
+        let Place { link, .. } = self.turn();
         let next = self.links.get(link + 1)?;
         if !another_may_help(error.reason) {
             return None;

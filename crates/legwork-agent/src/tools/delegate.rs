@@ -13,7 +13,7 @@ pub(super) mod routes;
 mod schema;
 pub(super) mod tasks;
 
-use super::{Effect, Invocation, Site, Tool, ToolOutput, rights_of_children};
+use super::{Below, Effect, Invocation, Site, Tool, ToolOutput, rights_of_children};
 use crate::models::ToolSpec;
 use action::Action;
 use budget::{Budget, Reserved};
@@ -322,8 +322,9 @@ impl DelegateTool {
         {
             setting.route = route.clone();
         }
-        let may_delegate = site.lineage.depth.saturating_add(1) < self.options.depth_max;
-        setting.rights = rights_of_children(&setting.rights, self.options.ceiling.as_ref(), may_delegate);
+        let has_room = site.lineage.depth.saturating_add(1) < self.options.depth_max;
+        let below = if has_room { Below::Delegates } else { Below::Leaf };
+        setting.rights = rights_of_children(&setting.rights, self.options.ceiling.as_ref(), below);
         setting
     }
 }

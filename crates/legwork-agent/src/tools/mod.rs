@@ -41,6 +41,6 @@ pub use read_file::ReadFile;
 pub use search_files::SearchFiles;
 pub use terminal::Terminal;
 pub use toolbox::Toolbox;
-pub use toolsets::{expand as toolset, for_children as rights_of_children, toolset_names};
+pub use toolsets::{Below, expand as toolset, for_children as rights_of_children, toolset_names};
 pub use web_fetch::{FetchAddresses, WebFetch};
 pub use write_file::WriteFile;

@@ -56,15 +56,24 @@ fn set(name: &str) -> Option<&'static [&'static str]> {
     SETS.iter().find(|(known, _)| *known == name).map(|(_, members)| *members)
 }
 
+/// Whether children stand where they may delegate themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// They may, if their caller may.
+    Delegates,
+    /// Nobody stands below them.
+    Leaf,
+}
+
 /// What the children of a caller with these rights get: no more than the caller, nothing above the operator's ceiling,
 /// nothing that is blocked, and the right to delegate only where they may use it.
-pub fn for_children(caller: &Rights, ceiling: Option<&Rights>, may_delegate: bool) -> Rights {
+pub fn for_children(caller: &Rights, ceiling: Option<&Rights>, below: Below) -> Rights {
     let mut rights = match ceiling {
         Some(ceiling) => caller.shrunk_to(ceiling),
         None => caller.clone(),
     };
     rights.tools.retain(|tool| !BLOCKED.contains(&tool.as_str()));
-    if !may_delegate {
+    if below == Below::Leaf {
         rights.tools.remove(DELEGATE_TASK);
     }
     rights
@@ -99,10 +108,10 @@ mod tests {
     #[test]
     fn build_10_the_ceiling_is_a_ceiling_and_an_empty_one_leaves_nothing() {
         let caller = rights(&["read_file", "terminal", "process"]);
-        assert_eq!(for_children(&caller, None, true), caller);
-        assert_eq!(for_children(&caller, Some(&expand(["file"])), true), rights(&["read_file"]));
-        assert_eq!(for_children(&caller, Some(&expand(["web", "nothing"])), true), rights(&[]));
-        assert_eq!(for_children(&caller, Some(&expand([])), true), rights(&[]));
+        assert_eq!(for_children(&caller, None, Below::Delegates), caller);
+        assert_eq!(for_children(&caller, Some(&expand(["file"])), Below::Delegates), rights(&["read_file"]));
+        assert_eq!(for_children(&caller, Some(&expand(["web", "nothing"])), Below::Delegates), rights(&[]));
+        assert_eq!(for_children(&caller, Some(&expand([])), Below::Delegates), rights(&[]));
     }
 
     #[test]
@@ -112,10 +121,10 @@ mod tests {
         caller.tools.extend(blocked.map(str::to_owned));
         let ceiling = caller.clone();
         for ceiling in [None, Some(&ceiling)] {
-            let given = for_children(&caller, ceiling, true);
+            let given = for_children(&caller, ceiling, Below::Delegates);
             assert!(blocked.iter().all(|tool| !given.allow(tool)), "{given:?}");
             assert!(given.allow("read_file"), "only what is blocked goes: {given:?}");
-            assert!(!for_children(&caller, ceiling, false).allow(DELEGATE_TASK));
+            assert!(!for_children(&caller, ceiling, Below::Leaf).allow(DELEGATE_TASK));
         }
     }
 
@@ -123,11 +132,14 @@ mod tests {
     #[test]
     fn build_15_who_may_delegate_can_unless_the_ceiling_says_otherwise() {
         let caller = expand(["all"]);
-        assert!(for_children(&caller, None, true).allow(DELEGATE_TASK));
-        assert!(for_children(&caller, Some(&expand(["file", "delegation"])), true).allow(DELEGATE_TASK));
-        assert!(!for_children(&caller, Some(&expand(["file"])), true).allow(DELEGATE_TASK));
+        assert!(for_children(&caller, None, Below::Delegates).allow(DELEGATE_TASK));
+        assert!(
+            for_children(&caller, Some(&expand(["file", "delegation"])), Below::Delegates)
+                .allow(DELEGATE_TASK)
+        );
+        assert!(!for_children(&caller, Some(&expand(["file"])), Below::Delegates).allow(DELEGATE_TASK));
         for ceiling in [None, Some(&expand(["all"]))] {
-            let given = for_children(&rights(&["read_file"]), ceiling, true);
+            let given = for_children(&rights(&["read_file"]), ceiling, Below::Delegates);
             assert_eq!(given, rights(&["read_file"]), "never more than the caller has");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::entry::{Cut, Entry};
 use super::line::{self, Role};
+use super::logs::Tail;
 use crate::redact::redact;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
@@ -46,10 +47,13 @@ impl Transcript {
     }
 
     /// A transcript of which the beginning is in its file already: another process goes on with its child.
-    pub(super) fn gone_on(path: PathBuf, ends_whole: bool, at: Timestamp) -> Self {
+    pub(super) fn gone_on(path: PathBuf, tail: Tail, at: Timestamp) -> Self {
         let mut transcript = Transcript {
             path,
-            lines: if ends_whole { String::new() } else { "\n".to_owned() },
+            lines: match tail {
+                Tail::Whole => String::new(),
+                Tail::Torn => "\n".to_owned(),
+            },
             text: Held::new(Role::Assistant),
             thought: Held::new(Role::Think),
             begun: true,

@@ -51,13 +51,22 @@ impl Logs {
     }
 }
 
-/// Whether the last line of a transcript that is there is whole. `None` when there is none.
-pub(super) fn ends_whole(path: &Path) -> Option<bool> {
+/// How a file of lines ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// With a whole line, or before any.
+    Whole,
+    /// In the middle of a line.
+    Torn,
+}
+
+/// How a transcript that is there ends. `None` when there is none.
+pub(super) fn tail(path: &Path) -> Option<Tail> {
     let mut file = OpenOptions::new().read(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path).ok()?;
     let mut last = [0];
     let read = file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last));
     // An empty file has no line that is not whole.
-    Some(read.is_err() || last == [b'\n'])
+    Some(if read.is_err() || last == [b'\n'] { Tail::Whole } else { Tail::Torn })
 }
 
 /// The first time the file must not be there, nor a link in its place; later it must.

@@ -160,8 +160,8 @@ impl Writer {
                 continue;
             }
             let path = folder.join(file_name(heading.task_index));
-            let transcript = match logs::ends_whole(&path) {
-                Some(ends_whole) => Transcript::gone_on(path, ends_whole, at),
+            let transcript = match logs::tail(&path) {
+                Some(tail) => Transcript::gone_on(path, tail, at),
                 None => Transcript::new(path, &heading),
             };
             self.dirty.insert(heading.child.clone());

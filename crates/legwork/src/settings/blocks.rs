@@ -79,13 +79,13 @@ pub struct NamedRoute {
 struct BlockKey {
     name: &'static str,
     doc: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     /// Whether it stands in the links of a chain too.
     in_links: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ValueKind {
     Description,
     Text(fn(&mut ModelBlock) -> &mut String),
     Url,
@@ -98,48 +98,53 @@ enum Kind {
     Ignored,
 }
 
-const fn block_key(name: &'static str, kind: Kind, in_links: bool, doc: &'static str) -> BlockKey {
+const fn block_key(name: &'static str, kind: ValueKind, in_links: bool, doc: &'static str) -> BlockKey {
     BlockKey { name, doc, kind, in_links }
 }
 
 const BLOCK_KEYS: &[BlockKey] = &[
     block_key(
         "description",
-        Kind::Description,
+        ValueKind::Description,
         false,
         "What it is good for, as the model that chooses reads it.",
     ),
-    block_key("model", Kind::Text(|block| &mut block.model), true, "The model, by its plain name."),
+    block_key("model", ValueKind::Text(|block| &mut block.model), true, "The model, by its plain name."),
     block_key(
         "provider",
-        Kind::Text(|block| &mut block.provider),
+        ValueKind::Text(|block| &mut block.provider),
         true,
         "The provider; empty: the parent's.",
     ),
-    block_key("base_url", Kind::Url, true, "The address; empty: the provider's own, or the parent's."),
+    block_key("base_url", ValueKind::Url, true, "The address; empty: the provider's own, or the parent's."),
     block_key(
         "api_key",
-        Kind::Key,
+        ValueKind::Key,
         true,
         "The key for the address or provider beside it; never shown. Empty: none is needed there.",
     ),
     block_key(
         "api_key_env",
-        Kind::Variable,
+        ValueKind::Variable,
         true,
         "The name of the environment variable that holds that key.",
     ),
-    block_key("api_mode", Kind::Mode, true, "The protocol, if not the usual one."),
-    block_key("reasoning_effort", Kind::Effort, true, "How hard the model thinks; empty: as the parent."),
-    block_key("request_overrides", Kind::Overrides, true, "Extra fields of every request."),
+    block_key("api_mode", ValueKind::Mode, true, "The protocol, if not the usual one."),
+    block_key(
+        "reasoning_effort",
+        ValueKind::Effort,
+        true,
+        "How hard the model thinks; empty: as the parent.",
+    ),
+    block_key("request_overrides", ValueKind::Overrides, true, "Extra fields of every request."),
     block_key(
         "fallback_providers",
-        Kind::Links,
+        ValueKind::Links,
         false,
         "What answers when this model fails; unset: nothing.",
     ),
-    block_key("command", Kind::Ignored, false, "Has no effect in a route."),
-    block_key("args", Kind::Ignored, false, "Has no effect in a route."),
+    block_key("command", ValueKind::Ignored, false, "Has no effect in a route."),
+    block_key("args", ValueKind::Ignored, false, "Has no effect in a route."),
 ];
 
 /// What was read, how it is shown, and what is worth a word although nothing is wrong.
@@ -212,10 +217,10 @@ fn take(route: &mut NamedRoute, item: &Item, within: Within) -> Result<Value, Co
     value(route, key.kind, &item.raw).map_err(|complaint| complaint.inside(&item.name, item.value_at))
 }
 
-fn value(route: &mut NamedRoute, kind: Kind, raw: &Raw) -> Result<Value, Complaint> {
+fn value(route: &mut NamedRoute, kind: ValueKind, raw: &Raw) -> Result<Value, Complaint> {
     let block = &mut route.block;
     match kind {
-        Kind::Description => {
+        ValueKind::Description => {
             let text: String = raw.text()?.split_whitespace().collect::<Vec<_>>().join(" ");
             if text.chars().count() > DESCRIPTION_CHARS_MAX {
                 let accepts = format!("of at most {DESCRIPTION_CHARS_MAX} characters");
@@ -224,43 +229,43 @@ fn value(route: &mut NamedRoute, kind: Kind, raw: &Raw) -> Result<Value, Complai
             route.description = text;
             Ok(json!(route.description))
         }
-        Kind::Text(slot) => {
+        ValueKind::Text(slot) => {
             raw.text()?.trim().clone_into(slot(block));
             Ok(json!(slot(block)))
         }
-        Kind::Url => {
+        ValueKind::Url => {
             field::address(raw)?.clone_into(&mut block.base_url);
             Ok(json!(block.base_url))
         }
-        Kind::Key => {
+        ValueKind::Key => {
             block.api_key = Secret::new(raw.text().map_err(field::hide)?);
             block.needs_no_key = block.api_key.is_empty();
             Ok(if block.needs_no_key { json!("") } else { json!(MASK) })
         }
-        Kind::Variable => {
+        ValueKind::Variable => {
             field::variable_name(raw)?.clone_into(&mut block.api_key_env);
             Ok(json!(block.api_key_env))
         }
-        Kind::Mode => {
+        ValueKind::Mode => {
             block.api_mode = field::choice(raw, ApiMode::WORDS, None)?.map(|index| ApiMode::ALL[index]);
             Ok(json!(block.api_mode.map_or("", ApiMode::word)))
         }
-        Kind::Effort => {
+        ValueKind::Effort => {
             let index = field::choice(raw, ReasoningEffort::WORDS, None)?;
             block.reasoning_effort = index.map(|index| ReasoningEffort::ALL[index]);
             Ok(json!(block.reasoning_effort.map_or("", ReasoningEffort::word)))
         }
-        Kind::Overrides => {
+        ValueKind::Overrides => {
             let read = overrides(raw)?;
             block.request_overrides = read.value;
             Ok(read.shown)
         }
-        Kind::Links => {
+        ValueKind::Links => {
             let read = links(raw)?;
             block.fallback_providers = Some(read.value);
             Ok(read.shown)
         }
-        Kind::Ignored => Ok(Value::Null),
+        ValueKind::Ignored => Ok(Value::Null),
     }
 }
 
@@ -412,18 +417,18 @@ fn block_schema(within: Within) -> Value {
     json!({"type": "object", "additionalProperties": false, "required": ["model"], "properties": properties})
 }
 
-fn kind_schema(kind: Kind) -> Value {
+fn kind_schema(kind: ValueKind) -> Value {
     let word_of = |words: &[&str]| json!({"enum": words.iter().chain(&[""]).collect::<Vec<_>>()});
     match kind {
-        Kind::Description => json!({"type": "string", "maxLength": DESCRIPTION_CHARS_MAX}),
-        Kind::Text(_) => json!({"type": "string"}),
-        Kind::Url => json!({"type": "string", "pattern": "^(https?://.+)?$"}),
-        Kind::Key => json!({"type": "string", "writeOnly": true}),
-        Kind::Variable => json!({"type": "string", "pattern": "^([A-Za-z_][A-Za-z0-9_]*)?$"}),
-        Kind::Mode => word_of(ApiMode::WORDS),
-        Kind::Effort => word_of(ReasoningEffort::WORDS),
-        Kind::Overrides => overrides_schema(),
-        Kind::Links => links_schema(),
-        Kind::Ignored => json!({"deprecated": true}),
+        ValueKind::Description => json!({"type": "string", "maxLength": DESCRIPTION_CHARS_MAX}),
+        ValueKind::Text(_) => json!({"type": "string"}),
+        ValueKind::Url => json!({"type": "string", "pattern": "^(https?://.+)?$"}),
+        ValueKind::Key => json!({"type": "string", "writeOnly": true}),
+        ValueKind::Variable => json!({"type": "string", "pattern": "^([A-Za-z_][A-Za-z0-9_]*)?$"}),
+        ValueKind::Mode => word_of(ApiMode::WORDS),
+        ValueKind::Effort => word_of(ReasoningEffort::WORDS),
+        ValueKind::Overrides => overrides_schema(),
+        ValueKind::Links => links_schema(),
+        ValueKind::Ignored => json!({"deprecated": true}),
     }
 }

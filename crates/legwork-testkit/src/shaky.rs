@@ -22,9 +22,34 @@ use tokio::time::sleep;
 /// Decides what a call meets.
 type Fortune = Box<dyn FnMut(Call<'_>) -> Luck + Send>;
 
-/// The units whose settling was recorded, in the order in which that happened. The stores of several processes may share
-/// one.
-pub type Settled = Arc<Mutex<Vec<UnitId>>>;
+/// What settled, as it was recorded. The stores of several processes may share one.
+pub type Settled = Arc<Mutex<SettledUnits>>;
+
+/// What settled, in the order in which whoever recorded it heard that it was.
+#[derive(Debug, Default)]
+pub struct SettledUnits {
+    /// The units.
+    pub units: Vec<SettledUnit>,
+    moments: u64,
+}
+
+/// One unit that settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledUnit {
+    /// The unit.
+    pub unit: UnitId,
+    /// A moment before the store recorded it.
+    pub began: u64,
+    /// A moment after that.
+    pub ended: u64,
+}
+
+impl SettledUnits {
+    fn moment(&mut self) -> u64 {
+        self.moments += 1;
+        self.moments
+    }
+}
 
 /// A store over another one.
 pub struct ShakyStore {

@@ -1,6 +1,6 @@
 //! The three faces of a shaky store: every call meets its luck, and some are bent.
 
-use super::{Bend, Content, ShakyStore, locked, settled_units};
+use super::{Bend, Content, SettledUnit, ShakyStore, locked, settled_units};
 use legwork_core::delivery::ParkReason;
 use legwork_core::fact::Append;
 use legwork_core::ids::{
@@ -41,11 +41,15 @@ impl Facts for ShakyStore {
         let luck = self.luck("append", Content::Facts(&appends));
         let settled: Vec<Vec<UnitId>> = appends.iter().map(settled_units).collect();
         self.meet(luck, move || {
+            let began = locked(&self.settled).moment();
             let recorded = self.inner.append(appends);
             Box::pin(async move {
                 let answers = recorded.await?;
                 let taken = answers.iter().zip(settled).filter(|(answer, _)| answer.is_ok());
-                locked(&self.settled).extend(taken.flat_map(|(_, units)| units));
+                let mut settled = locked(&self.settled);
+                let ended = settled.moment();
+                let taken = taken.flat_map(|(_, units)| units);
+                settled.units.extend(taken.map(|unit| SettledUnit { unit, began, ended }));
                 Ok(answers)
             })
         })

@@ -23,6 +23,8 @@ use tokio::time::{sleep, timeout};
 const A: &str = "gA";
 /// The task that answers once its gate is open.
 const B: &str = "gB";
+/// How often the tasks of the dead are looked at before they must be gone.
+const YIELDS_MAX: u32 = 1_000_000;
 /// For how long a process may live, in paused time.
 const LIFE_MAX: Duration = Duration::from_secs(3600);
 
@@ -122,9 +124,14 @@ impl World {
         self.machine.processes.die(pid);
         drop(mortal);
         // Nothing of it is left once its tasks have gone, and what it had handed to its store is written.
-        while alive.strong_count() > 0 {
+        // Deadline: its tasks are dropped as soon as they are looked at.
+        for _ in 0..YIELDS_MAX {
+            if alive.strong_count() == 0 {
+                break;
+            }
             tokio::task::yield_now().await;
         }
+        assert_eq!(alive.strong_count(), 0, "something of a dead process still has its store");
         self.look().await;
         if end == Ok(End::Died) {
             self.died.extend(point);

@@ -27,8 +27,8 @@ impl World {
                 // A switch that cannot be stored stays where it is.
                 if pauses { handle.pause().await } else { handle.resume().await }.ok();
             }
-            91..94 => self.die(),
-            94..97 => return self.recover_needlessly().await,
+            91..93 => self.die(),
+            93..95 => return self.recover_needlessly().await,
             _ => return self.stand_still().await,
         }
         Ok(())

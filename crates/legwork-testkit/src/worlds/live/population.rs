@@ -37,7 +37,7 @@ impl World {
             true => (first, second),
             false => (second, first),
         };
-        let seconds = self.weather.chance(|chance| *chance.pick(&[4, 25, 32, 60]));
+        let seconds = self.weather.chance(|chance| *chance.pick(&[4, 25, 32, 32, 60]));
         late.stand_still(Duration::from_secs(seconds));
         let sees = other.sees_gone(&late.owner);
         pin!(sees);
@@ -63,8 +63,8 @@ impl World {
     }
 
     /// Who has died is buried. Who stands still goes on, at once or, when it was declared gone, in its time.
-    pub(super) async fn look_after(&mut self) {
-        let taken_over = self.depose().await;
+    pub(super) async fn look_after(&mut self) -> Result<(), Broken> {
+        let taken_over = self.depose().await?;
         self.processes.iter_mut().for_each(Process::go_on);
         self.ghosts.iter_mut().for_each(Process::go_on_in_time);
         if self.weather.chance(|chance| chance.once_in(8))
@@ -73,23 +73,25 @@ impl World {
             self.ghosts.remove(place).die().await;
         }
         let lost = self.processes.iter().any(|process| process.weather.store.is_dead());
-        if lost || taken_over {
-            self.repopulate().await;
-        }
+        if lost || taken_over { self.repopulate().await } else { Ok(()) }
     }
 
     /// Takes those that were declared gone out of the living; `true` when there were any.
-    async fn depose(&mut self) -> bool {
+    async fn depose(&mut self) -> Result<bool, Broken> {
         let mut found = false;
         for place in (0..self.processes.len()).rev() {
             let owner = self.weather.store.owner(&self.processes[place].owner.id).await;
             let owner = owner.expect("an onlooker's store can be read");
             if owner.is_some_and(|owner| owner.gone) {
+                let number = self.processes[place].number;
+                let may_be = self.weather.shared().may_be_gone(number);
+                let may_be = may_be || self.processes[place].weather.store.is_dead();
+                Broken::unless(may_be, Law::NoTheft, || format!("{number} was declared gone"))?;
                 self.ghosts.push(self.processes.remove(place));
                 found = true;
             }
         }
-        found
+        Ok(found)
     }
 
     async fn bury(&mut self) {
@@ -104,11 +106,11 @@ impl World {
 
     /// Processes begin and take over until there are enough of them, every session is open and all work has an owner. Each of
     /// them may die of a write while it does.
-    pub(super) async fn repopulate(&mut self) {
+    pub(super) async fn repopulate(&mut self) -> Result<(), Broken> {
         self.weather.storm(false);
         loop {
             self.bury().await;
-            self.depose().await;
+            self.depose().await?;
             if self.processes.len() < self.wanted {
                 self.begin_one().await;
             } else if let Some(session) = self.sessions.iter().find(|id| !self.is_held(id)).cloned() {
@@ -118,6 +120,7 @@ impl World {
             }
         }
         self.weather.storm(true);
+        Ok(())
     }
 
     fn is_held(&self, session: &SessionId) -> bool {

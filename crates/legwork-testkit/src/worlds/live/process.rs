@@ -16,6 +16,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+/// How often the tasks of the dead are looked at before they must be gone.
+const YIELDS_MAX: u32 = 1_000_000;
 /// For how long a process owns its work without renewing that.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
@@ -113,9 +115,14 @@ impl Process {
 
 /// Waits until nobody has this opening of the store any more.
 pub(super) async fn is_gone(store: Weak<ShakyStore>) {
-    while store.strong_count() > 0 {
+    // Deadline: its tasks are dropped as soon as they are looked at.
+    for _ in 0..YIELDS_MAX {
+        if store.strong_count() == 0 {
+            return;
+        }
         tokio::task::yield_now().await;
     }
+    panic!("BUG: something of a dead process still has its store");
 }
 
 pub(super) fn owner_id(n: u32) -> OwnerId {

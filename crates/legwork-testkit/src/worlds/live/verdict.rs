@@ -58,13 +58,13 @@ pub(super) async fn judge(weather: &Weather, sessions: &[SessionId]) -> Result<(
     Broken::unless(late.is_none(), Law::LateRefused, || late.unwrap_or_default())
 }
 
-/// Nobody was declared gone who did not stand still.
+/// Nobody was declared gone who lived and moved.
 pub(super) async fn nothing_is_stolen(weather: &Weather, processes: u32) -> Result<(), Broken> {
     for number in 1..=processes {
         let owner = weather.store.owner(&owner(number).id).await.expect("an onlooker's store can be read");
         let is_gone = owner.is_some_and(|owner| owner.gone);
-        let stood_still = weather.shared().stood_still.contains(&number);
-        Broken::unless(!is_gone || stood_still, Law::NoTheft, || format!("{number} was declared gone"))?;
+        let is_free = weather.shared().may_be_gone(number);
+        Broken::unless(!is_gone || is_free, Law::NoTheft, || format!("{number} was declared gone"))?;
         weather.shared().figures.deposed += u64::from(is_gone);
     }
     Ok(())
@@ -151,15 +151,21 @@ fn notices_arrived(
     Broken::unless(all == known, Law::OwnSession, || format!("{all} notices came, {known} to their sessions"))
 }
 
-/// What arrived first had become ready first.
+/// What arrived first had become ready first, as far as the order in which two processes stored it is known.
 fn in_order(weather: &Weather, histories: &BTreeMap<SessionId, Vec<String>>) -> Result<(), Broken> {
-    let settled = weather.settled.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let place = |unit: &String| settled.iter().position(|other| other.as_str() == unit);
+    let settled = weather.settled.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = |unit: &String| settled.units.iter().position(|other| other.unit.as_str() == unit);
     for (session, arrived) in histories {
         let units = arrived.iter().filter(|unit| !unit.starts_with(NOTICE));
         // The dead may have stored one without hearing of it.
         let places: Vec<usize> = units.filter_map(place).collect();
-        Broken::unless(places.is_sorted(), Law::ReadyOrder, || {
+        let is_before = |&later: &usize, &earlier: &usize| {
+            let (later, earlier) = ((&settled.units[later], later), (&settled.units[earlier], earlier));
+            later.0.ended < earlier.0.began || (later.0.began == earlier.0.began && later.1 < earlier.1)
+        };
+        let mut pairs = (1..places.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
+        let wrong = pairs.find(|(i, j)| is_before(&places[*j], &places[*i]));
+        Broken::unless(wrong.is_none(), Law::ReadyOrder, || {
             format!("{session} got {arrived:?}, which became ready in the order {places:?}")
         })?;
     }

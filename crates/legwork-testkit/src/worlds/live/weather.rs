@@ -144,6 +144,11 @@ impl Weather {
 }
 
 impl Shared {
+    /// Whether the process with this number stood still at some time, or has died: others may declare it gone.
+    pub(super) fn may_be_gone(&self, number: u32) -> bool {
+        self.stood_still.contains(&number) || self.dead.contains(&number)
+    }
+
     fn luck(&mut self, call: Call<'_>) -> Luck {
         if self.wall == Wall::Jumps && self.chance.once_in(CALLS_A_TURN) {
             wall::turn(*self.chance.pick(&[-1, 1]));

@@ -78,7 +78,7 @@ pub(super) struct World {
 
 impl World {
     async fn live(weather: Weather, owners: Owners) -> Result<LiveFigures, Broken> {
-        let mut world = World::begin(weather, owners).await;
+        let mut world = World::begin(weather, owners).await?;
         for _ in 0..world.weather.acts() {
             let (weather, death) = (world.weather.clone(), world.death());
             let act = async {
@@ -92,7 +92,7 @@ impl World {
                 acted = act => acted,
             };
             acted?;
-            world.look_after().await;
+            world.look_after().await?;
         }
         world.weather.calm_down();
         world.rest().await?;
@@ -105,7 +105,7 @@ impl World {
         Ok(figures)
     }
 
-    async fn begin(weather: Weather, owners: Owners) -> World {
+    async fn begin(weather: Weather, owners: Owners) -> Result<World, Broken> {
         // Whoever made the sessions is dead already.
         let first = owner(0);
         weather.shared().dead.insert(0);
@@ -137,8 +137,8 @@ impl World {
             delegations: Vec::new(),
             children: Vec::new(),
         };
-        world.repopulate().await;
-        world
+        world.repopulate().await?;
+        Ok(world)
     }
 
     /// Waits until everything has settled and arrived. A process that still dies of a write has a successor.
@@ -154,7 +154,7 @@ impl World {
             if let Some(rested) = rested {
                 return rested;
             }
-            self.repopulate().await;
+            self.repopulate().await?;
         }
     }
 

@@ -76,16 +76,16 @@ impl World {
         if lost || taken_over { self.repopulate().await } else { Ok(()) }
     }
 
-    /// Takes those that were declared gone out of the living; `true` when there were any.
+    /// Takes those that were declared gone out of the living; `true` when there were any. The dead are left to be buried.
     async fn depose(&mut self) -> Result<bool, Broken> {
         let mut found = false;
         for place in (0..self.processes.len()).rev() {
             let owner = self.weather.store.owner(&self.processes[place].owner.id).await;
             let owner = owner.expect("an onlooker's store can be read");
-            if owner.is_some_and(|owner| owner.gone) {
+            let is_dead = self.processes[place].weather.store.is_dead();
+            if !is_dead && owner.is_some_and(|owner| owner.gone) {
                 let number = self.processes[place].number;
                 let may_be = self.weather.shared().may_be_gone(number);
-                let may_be = may_be || self.processes[place].weather.store.is_dead();
                 Broken::unless(may_be, Law::NoTheft, || format!("{number} was declared gone"))?;
                 self.ghosts.push(self.processes.remove(place));
                 found = true;

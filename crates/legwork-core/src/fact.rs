@@ -7,6 +7,7 @@ use crate::ids::{CallKey, ChildId, DelegationId, Epoch, OwnerId, UnitId};
 use crate::report::Report;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// One recorded fact about a delegation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +94,21 @@ impl Fact {
 }
 
 impl Accepted {
+    /// Whether every task has one child of its own and is in exactly one unit, and there is a task at all. No store takes or
+    /// gives anything else.
+    pub fn has_sound_shape(&self) -> bool {
+        let tasks = self.tasks.len();
+        let mut indexes: Vec<usize> =
+            self.units.iter().flat_map(|unit| unit.task_indexes.iter().copied()).collect();
+        indexes.sort_unstable();
+        let children: BTreeSet<_> = self.children.iter().collect();
+        let units: BTreeSet<_> = self.units.iter().map(|unit| &unit.id).collect();
+        tasks > 0
+            && indexes.into_iter().eq(0..tasks)
+            && (children.len(), self.children.len()) == (tasks, tasks)
+            && units.len() == self.units.len()
+    }
+
     /// What one child runs with: the setting of the call, with the route of its task where that has one.
     pub fn setting_of(&self, task_index: usize) -> Setting {
         let mut setting = self.setting.clone();

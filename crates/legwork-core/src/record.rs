@@ -177,6 +177,16 @@ impl ChildRecord {
 }
 
 impl DelegationRecord {
+    /// Whether its parts belong together: a sound acceptance, a child for each of its tasks, a delivery for each of its
+    /// units, and notices of tasks that it has. Everybody relies on that, and no store gives anything else.
+    pub fn is_whole(&self) -> bool {
+        let accepted = &self.accepted;
+        accepted.has_sound_shape()
+            && self.children.iter().map(|child| &child.id).eq(&accepted.children)
+            && self.deliveries.len() == accepted.units.len()
+            && self.notices.iter().all(|notice| notice.task_index < accepted.tasks.len())
+    }
+
     /// Whether every child has settled.
     pub fn is_settled(&self) -> bool {
         self.children.iter().all(|child| child.outcome().is_some())

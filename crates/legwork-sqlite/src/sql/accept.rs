@@ -12,7 +12,6 @@ use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::ports::AppendError;
 use legwork_core::record::ChildRecord;
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::BTreeSet;
 
 /// Accepts `accepted`, which is the first fact of the append, and applies the facts that follow it.
 pub(crate) fn accept(connection: &Connection, prepared: &Prepared, accepted: &Accepted) -> Result<(), Unfit> {
@@ -55,7 +54,10 @@ fn check(connection: &Connection, append: &Append, accepted: &Accepted) -> Resul
     if accepted.delegation != append.delegation {
         return Err(Unfit::illegal(format!("{} is accepted under another id", append.delegation)));
     }
-    check_shape(accepted)
+    if !accepted.has_sound_shape() {
+        return Err(Unfit::illegal("the units do not hold each task once, with one child of its own"));
+    }
+    Ok(())
 }
 
 /// Whether one of the ids is in use: they are drawn at random, so that any of them may be.
@@ -77,23 +79,6 @@ fn is_taken(connection: &Connection, accepted: &Accepted) -> Result<bool, Failur
         }
     }
     Ok(false)
-}
-
-/// Every task has one child and is in exactly one unit.
-fn check_shape(accepted: &Accepted) -> Result<(), Unfit> {
-    let tasks = accepted.tasks.len();
-    let mut seen = vec![false; tasks];
-    let indexes = accepted.units.iter().flat_map(|unit| &unit.task_indexes);
-    let mut once = indexes.clone().count() == tasks && accepted.children.len() == tasks && tasks > 0;
-    for index in indexes {
-        once &= seen.get_mut(*index).is_some_and(|seen| !std::mem::replace(seen, true));
-    }
-    let children: BTreeSet<_> = accepted.children.iter().collect();
-    let units: BTreeSet<_> = accepted.units.iter().map(|unit| &unit.id).collect();
-    if once && children.len() == tasks && units.len() == accepted.units.len() {
-        return Ok(());
-    }
-    Err(Unfit::illegal("the units do not hold each task once, with one child of its own"))
 }
 
 fn fill(draft: &mut Draft<'_>, append: &Append, accepted: &Accepted) -> Result<(), Unfit> {

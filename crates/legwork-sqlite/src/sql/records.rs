@@ -60,13 +60,13 @@ fn numbers(
 
 fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL, d.accepted_at, d.epoch, d.seq, f.body \
+        "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL, d.accepted_at, d.epoch, d.seq, f.body, d.id \
          FROM delegations d JOIN owners o ON o.id = d.owner JOIN facts f ON f.delegation = d.no AND f.seq = 0 \
          WHERE d.no = ?1",
     )?;
     let mut rows = statement.query((no,))?;
     let row = rows.next()?.ok_or_else(|| Failure::corrupt("a delegation has lost its acceptance"))?;
-    Ok(DelegationRecord {
+    let record = DelegationRecord {
         accepted: accepted(row)?,
         accepted_at: Timestamp(row.get(5)?),
         owner: owners::record(row, 0)?,
@@ -75,7 +75,12 @@ fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure>
         children: children(connection, no)?,
         deliveries: deliveries(connection, no)?,
         notices: notices::of(connection, no)?,
-    })
+    };
+    let id: String = row.get(9)?;
+    if record.accepted.delegation.as_str() != id || !record.is_whole() {
+        return Err(Failure::corrupt(format!("the rows of {id} do not belong together")));
+    }
+    Ok(record)
 }
 
 fn accepted(row: &Row<'_>) -> Result<Accepted, Failure> {

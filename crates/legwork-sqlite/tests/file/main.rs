@@ -2,6 +2,7 @@
 
 mod accepting;
 mod creating;
+mod damaged;
 mod full;
 mod opening;
 mod place;

@@ -8,7 +8,6 @@ use legwork_core::outcome::Outcome;
 use legwork_core::ports::AppendError;
 use legwork_core::record::{ChildRecord, DelegationRecord, DeliveryRecord, NoticeRecord};
 use legwork_core::time::Timestamp;
-use std::collections::BTreeSet;
 
 impl State {
     pub(super) fn append(&mut self, append: Append) -> Result<(), AppendError> {
@@ -59,7 +58,7 @@ impl State {
         if let Err(error) = self.living_owner(&append.owner) {
             return Err(AppendError::Illegal(error.to_string()));
         }
-        if accepted.delegation != append.delegation || !has_sound_shape(accepted) {
+        if accepted.delegation != append.delegation || !accepted.has_sound_shape() {
             return Err(AppendError::Illegal(format!("{} is accepted in a wrong shape", append.delegation)));
         }
         Ok(())
@@ -109,20 +108,6 @@ fn settled_units(append: &Append) -> impl Iterator<Item = UnitId> {
 /// A ledger line without a claimant.
 pub(super) fn line(at: Timestamp, state: &DeliveryState, reason: &str) -> LedgerLine {
     LedgerLine { at, state: state.as_str().to_owned(), claimant: None, reason: Some(reason.to_owned()) }
-}
-
-/// Every task has one child and is in exactly one unit; no id stands for two things.
-fn has_sound_shape(accepted: &Accepted) -> bool {
-    let mut indexes: Vec<usize> =
-        accepted.units.iter().flat_map(|unit| unit.task_indexes.iter().copied()).collect();
-    indexes.sort_unstable();
-    let children: BTreeSet<_> = accepted.children.iter().collect();
-    let units: BTreeSet<_> = accepted.units.iter().map(|unit| &unit.id).collect();
-    !accepted.tasks.is_empty()
-        && indexes.into_iter().eq(0..accepted.tasks.len())
-        && children.len() == accepted.tasks.len()
-        && accepted.children.len() == accepted.tasks.len()
-        && units.len() == accepted.units.len()
 }
 
 fn applied(mut record: DelegationRecord, append: &Append, first: usize) -> Result<Delegation, AppendError> {

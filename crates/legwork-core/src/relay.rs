@@ -13,6 +13,9 @@ use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
+/// Children that are remembered at once. Beyond that the one that was silent for longest is forgotten: the end of it was
+/// lost, most likely, when the watcher was too slow. One that goes on all the same is counted from the beginning.
+const RUNNING_MAX: usize = 1024;
 /// Characters of a goal and of a thought.
 const GOAL_CHARS_MAX: usize = 55;
 /// Characters of a tool's arguments.
@@ -41,11 +44,15 @@ const TAGS: [&str; 8] = [
 #[derive(Debug, Default)]
 pub struct Relay {
     running: HashMap<ChildId, Course>,
+    /// How often something was heard of a child.
+    heard: u64,
 }
 
 /// What is remembered of a child that runs.
 #[derive(Debug, Default)]
 struct Course {
+    /// When something was heard of it last, in the count of the relay.
+    heard: u64,
     tool_count: u32,
     /// Names of tools that did not go out yet.
     tools: Vec<String>,
@@ -179,15 +186,16 @@ impl Relay {
         match event {
             LiveEvent::Queued(child) => self.told(child, [News::SpawnRequested]),
             LiveEvent::Started(child) => {
-                self.running.insert(child.child.clone(), Course::default());
+                self.running.remove(&child.child);
+                self.course(&child.child);
                 self.told(child, [News::Start])
             }
             LiveEvent::Told { child, event } => {
-                let news = self.running.entry(child.child.clone()).or_default().take(event);
+                let news = self.course(&child.child).take(event);
                 self.told(child, news)
             }
             LiveEvent::Settled { child, outcome, elapsed, facts, ends_unit: _ } => {
-                let course = self.running.entry(child.child.clone()).or_default();
+                let course = self.course(&child.child);
                 let mut news = course.flush();
                 let outputs = std::mem::take(&mut course.outputs);
                 news.push(News::Complete(Box::new(Complete::of(*outcome, *elapsed, facts, outputs))));
@@ -197,6 +205,18 @@ impl Relay {
             }
             LiveEvent::Lagged(_) => Vec::new(),
         }
+    }
+
+    fn course(&mut self, child: &ChildId) -> &mut Course {
+        self.heard += 1;
+        if self.running.len() >= RUNNING_MAX && !self.running.contains_key(child) {
+            let silent = self.running.iter().min_by_key(|(_, course)| course.heard);
+            let silent = silent.map(|(child, _)| child.clone());
+            silent.map(|child| self.running.remove(&child));
+        }
+        let course = self.running.entry(child.clone()).or_default();
+        course.heard = self.heard;
+        course
     }
 
     fn told(&self, child: &Identity, news: impl IntoIterator<Item = News>) -> Vec<HostEvent> {
@@ -413,6 +433,25 @@ mod tests {
             assert_eq!(relay.take(&told(&child, event)), []);
         }
         assert_eq!(relay.take(&LiveEvent::Lagged(3)), []);
+    }
+
+    #[test]
+    fn k03_ends_that_were_lost_do_not_pile_up() {
+        let (mut relay, goes_on) = (Relay::default(), child(0, 1));
+        relay.take(&began(&goes_on, "look"));
+        for n in 1..=3 * RUNNING_MAX {
+            relay.take(&LiveEvent::Started(child(n, n + 1)));
+            relay.take(&LiveEvent::Lagged(9));
+            if n % 100 == 0 {
+                relay.take(&told(&goes_on, LineEvent::ToolMoved));
+            }
+        }
+        assert_eq!(relay.running.len(), RUNNING_MAX);
+        assert_eq!(
+            wire(&mut relay, &began(&goes_on, "look"))[0]["tool_count"],
+            json!(2),
+            "who is heard of stays"
+        );
     }
 
     #[test]

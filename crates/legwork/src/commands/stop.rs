@@ -47,43 +47,71 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     let store = state::open_to_work(invocation)?;
     let owner = Owner::new();
     let aims = aims(invocation, &store, args).await?;
-    let (dead, alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
+    let (dead, mut alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
     }
-    let (ended, left, kept) = end_orphaned(invocation, &store, &dead).await?;
+    let orphaned = end_orphaned(invocation, &store, dead).await?;
+    alive.extend(orphaned.elsewhere);
     let (mut stopped, mut pending) = wait(&store, &alive).await?;
-    stopped.extend(ended);
-    pending.extend(left);
-    answer(invocation, &stopped, &pending, kept)
+    stopped.extend(orphaned.ended);
+    pending.extend(orphaned.left);
+    answer(invocation, &stopped, &pending, orphaned.kept)
+}
+
+/// What became of the stops of work whose process has died.
+#[derive(Default)]
+struct Orphaned {
+    /// Children that have ended.
+    ended: Vec<ChildId>,
+    /// Those that have not.
+    left: Vec<ChildId>,
+    /// Requests that are kept for whoever goes on with the work.
+    kept: usize,
+    /// What somebody else has begun to go on with meanwhile; the request is read there.
+    elsewhere: Vec<Aim>,
 }
 
 /// Ends work whose process has died. Where a part of it is meant, or what another subagent waits for, the request is kept
-/// for whoever goes on with it. Gives the children that have ended, those that have not, and how many requests are kept.
+/// for whoever goes on with it. It is stored in any case: somebody may be about to go on with the work at this moment, and
+/// reads it then.
 async fn end_orphaned(
     invocation: &Invocation,
     store: &SqliteStore,
-    dead: &[Aim],
-) -> Result<(Vec<ChildId>, Vec<ChildId>, usize), CliError> {
+    dead: Vec<Aim>,
+) -> Result<Orphaned, CliError> {
+    let mut orphaned = Orphaned::default();
     if dead.is_empty() {
-        return Ok((Vec::new(), Vec::new(), 0));
+        return Ok(orphaned);
     }
     let owner = owner::enter(store).await?;
-    let mut kept = 0;
+    let mut here = Vec::new();
     for aim in dead {
+        let request = request(&owner, aim.scope.clone());
+        store.ask(request.clone()).await?;
         let record = store.delegation(&aim.delegation).await?;
         let is_root = record.is_some_and(|record| record.accepted.lineage.parent.is_none());
         if !is_root || !matches!(aim.scope, Scope::Delegation(_)) {
-            store.ask(request(&owner, aim.scope.clone())).await?;
-            kept += 1;
+            orphaned.kept += 1;
+            here.push(aim);
             continue;
         }
         let orphans = Orphans::Of(aim.delegation.clone());
         let conclusion = Conclusion::Stopped(StopReason::Cancelled);
         orphans::conclude(invocation, (store, &owner), &orphans, conclusion).await?;
+        let record = store.delegation(&aim.delegation).await?;
+        if record.as_ref().is_none_or(DelegationRecord::is_settled) {
+            store.settle_request(&request.id, &owner.record.id, owner.now()).await?;
+            here.push(aim);
+        } else if record.is_some_and(|record| owner.lives_elsewhere(&record.owner)) {
+            orphaned.elsewhere.push(aim);
+        } else {
+            orphaned.kept += 1;
+            here.push(aim);
+        }
     }
-    let (settled, open) = Reached::aimed(dead).sorted(store).await?;
-    Ok((settled, open, kept))
+    (orphaned.ended, orphaned.left) = Reached::aimed(&here).sorted(store).await?;
+    Ok(orphaned)
 }
 
 async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {

@@ -355,6 +355,23 @@ fn k12_work_whose_process_died_can_be_stopped_for_good() {
     assert_eq!(server.log().entries().len(), 1, "nothing was asked any more");
 }
 
+/// Whoever goes on with the work at the same moment reads the stop.
+#[test]
+fn k12_a_stop_of_work_whose_process_died_is_on_record_and_carried_out() {
+    let server =
+        ScriptedServer::start(Scripts::default().agent("any", Script::new().step(gate("here").say("done"))));
+    let home = Home::with(&server);
+    let id = killed_at_gate(&server, &home, &["any"]);
+    let stopped = home.legwork(&["stop", &id]).run();
+    assert_eq!(stopped.code, 0, "{stopped}");
+    let database = Connection::open(home.database()).expect("it opens");
+    let sql = "SELECT count(*), count(settled_at), max(fate) FROM requests";
+    let row = database.query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let asked: (i64, i64, String) = row.expect("it reads, and there is one");
+    assert_eq!((asked.0, asked.1), (1, 1), "{asked:?}");
+    assert!(asked.2.contains("carried_out"), "{asked:?}");
+}
+
 #[test]
 fn k20_a_stop_of_orphaned_work_is_not_told_as_a_loss_and_speaks_of_a_rest_only_where_there_is_one() {
     let held = || Script::from_fn(|_: &Conversation| gate("here").say("done"));

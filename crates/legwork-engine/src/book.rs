@@ -43,6 +43,8 @@ pub struct Book {
     offspring: HashMap<ChildId, Vec<DelegationId>>,
     /// Children that wait for their first slot.
     queue: FairQueue,
+    /// Those of work that was taken over, where new ones never wait.
+    heirs: FairQueue,
     /// Children that want their slot again; they go before new ones.
     returning: VecDeque<ChildId>,
     slots_used: usize,
@@ -51,7 +53,7 @@ pub struct Book {
     /// The uppermost delegations of trees that are about to be left to another process.
     parting: HashSet<DelegationId>,
     /// Children that were withdrawn while their runner held a slot; each keeps it until its runner is gone.
-    leaving: HashSet<ChildId>,
+    leaving: HashMap<ChildId, DelegationId>,
     gate: Gate,
 }
 
@@ -75,11 +77,12 @@ impl Book {
             whereabouts: HashMap::new(),
             offspring: HashMap::new(),
             queue: FairQueue::default(),
+            heirs: FairQueue::default(),
             returning: VecDeque::new(),
             slots_used: 0,
             withheld: HashSet::new(),
             parting: HashSet::new(),
-            leaving: HashSet::new(),
+            leaving: HashMap::new(),
             gate: Gate::Open,
         }
     }
@@ -158,6 +161,11 @@ impl Book {
         Some((self.delegations.get(delegation)?, *index))
     }
 
+    /// The delegations of children that were withdrawn and whose runner is not gone yet.
+    pub fn leaving(&self) -> impl Iterator<Item = &DelegationId> {
+        self.leaving.values()
+    }
+
     /// The limits.
     pub fn options(&self) -> &Options {
         &self.options
@@ -170,7 +178,7 @@ impl Book {
 
     /// How many children wait for their first slot.
     pub fn waiting(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.heirs.len()
     }
 
     /// When the book must hear a [`Event::Tick`] next, if nothing else happens.
@@ -263,7 +271,10 @@ impl Book {
     }
 
     fn returned(&mut self, child: &ChildId, mut report: Box<Report>, now: Now) -> Vec<Effect> {
-        self.slots_used -= usize::from(self.leaving.remove(child));
+        if self.leaving.remove(child).is_some() {
+            self.slots_used -= 1;
+            return Vec::new();
+        }
         let Some(state) = self.standing(child) else { return Vec::new() };
         // A process that is ending cuts runs short on its own account: nothing is concluded from that, and the
         // next owner decides. What was finished all the same is kept.
@@ -303,6 +314,7 @@ impl Book {
         let Some(delegated) = self.delegations.remove(id) else { return };
         let gone: HashSet<&ChildId> = delegated.children.iter().map(|child| &child.id).collect();
         self.queue.remove_all(|child| gone.contains(child));
+        self.heirs.remove_all(|child| gone.contains(child));
         self.returning.retain(|child| !gone.contains(child));
         if let Some(siblings) =
             delegated.accepted.lineage.parent.as_ref().and_then(|parent| self.offspring.get_mut(parent))
@@ -314,7 +326,7 @@ impl Book {
             self.withheld.remove(&child.id);
             self.whereabouts.remove(&child.id);
             if child.state.holds_slot() {
-                self.leaving.insert(child.id.clone());
+                self.leaving.insert(child.id.clone(), id.clone());
             }
         }
     }
@@ -333,7 +345,7 @@ impl Book {
                 }
             } else if self.gate == Gate::Paused {
                 return;
-            } else if let Some(child) = self.queue.pop() {
+            } else if let Some(child) = self.queue.pop().or_else(|| self.next_heir()) {
                 if let Some(recorded) = self.record(&child, ChildEvent::Started, None, now) {
                     effects.extend(recorded);
                     effects.push(Effect::Start(child));
@@ -342,6 +354,11 @@ impl Book {
                 return;
             }
         }
+    }
+
+    fn next_heir(&mut self) -> Option<ChildId> {
+        let is_free = self.capacity.heirs_max().is_some_and(|max| self.slots_used < max);
+        if is_free { self.heirs.pop() } else { None }
     }
 
     /// Moves a child, keeps the count of slots, and says what follows. `None` when the machine has no such move.
@@ -368,6 +385,7 @@ impl Book {
             }
             if matches!(before, ChildState::Queued { .. }) {
                 self.queue.remove_all(|waiting| waiting == child);
+                self.heirs.remove_all(|waiting| waiting == child);
             }
         }
         Some(effects)

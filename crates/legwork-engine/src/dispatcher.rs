@@ -13,8 +13,9 @@ mod perform;
 mod renewal;
 mod requests;
 mod view;
+mod waiting;
 
-use crate::book::{Adopted, Book, Effect, Event, ReplyTo};
+use crate::book::{Adopted, Book, Effect, Event};
 use crate::courier::Routes;
 use crate::detached;
 use crate::handle::Handle;
@@ -41,6 +42,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
+use waiting::{Caller, Waiting};
 
 /// What the dispatcher can be told.
 pub(crate) enum Message {
@@ -57,8 +59,8 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Stopped>,
     },
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
-    /// Every delegation that runs here, or whose end is not stored yet.
-    Known(oneshot::Sender<HashSet<DelegationId>>),
+    /// Which delegations this process has in hand: those it knows, and those of which something here has not ended.
+    InHand(oneshot::Sender<HashSet<DelegationId>>),
     /// Where a child of this process stands, which the store may not know yet.
     Standing(ChildId, oneshot::Sender<Option<ChildState>>),
     Parked(ChildId),
@@ -128,24 +130,6 @@ pub(crate) struct Dispatcher {
     told: HashMap<UnitId, usize>,
     /// What is told of settled children once their settling is durable.
     ends: HashMap<ChildId, End>,
-}
-
-/// Callers that wait for an answer.
-#[derive(Default)]
-struct Waiting {
-    next_reply: u64,
-    dispatches: HashMap<ReplyTo, oneshot::Sender<Result<Ticket, DispatchError>>>,
-    stops: HashMap<ReplyTo, oneshot::Sender<Stopped>>,
-    joins: HashMap<DelegationId, Vec<oneshot::Sender<Result<(), String>>>>,
-    unit_joins: HashMap<UnitId, Vec<oneshot::Sender<Result<(), String>>>>,
-    slots: HashMap<ChildId, oneshot::Sender<Result<(), StopNotice>>>,
-}
-
-impl Waiting {
-    fn new_reply(&mut self) -> ReplyTo {
-        self.next_reply += 1;
-        ReplyTo(self.next_reply)
-    }
 }
 
 impl Dispatcher {
@@ -248,10 +232,9 @@ impl Dispatcher {
                 // A caller that went away needs no view.
                 reply.send(self.view(delegation.as_ref())).ok();
             }
-            Message::Known(reply) => {
-                let known = self.book.delegations().map(|known| known.accepted.delegation.clone());
-                // A caller that went away needs no answer.
-                reply.send(known.collect()).ok();
+            Message::InHand(reply) => {
+                // As above.
+                reply.send(self.in_hand()).ok();
             }
             Message::Standing(child, reply) => {
                 let known = self.book.child(&child);
@@ -277,19 +260,24 @@ impl Dispatcher {
         }
     }
 
-    fn dispatch(&mut self, batch: Box<NewBatch>, reply: oneshot::Sender<Result<Ticket, DispatchError>>) {
+    fn in_hand(&self) -> HashSet<DelegationId> {
+        let known = self.book.delegations().map(|delegated| &delegated.accepted.delegation);
+        let running = self.runs.values().map(|run| &run.delegation);
+        known.chain(running).chain(self.book.leaving()).chain(self.chores.leaving()).cloned().collect()
+    }
+
+    fn dispatch(&mut self, batch: Box<NewBatch>, caller: Caller) {
+        let Some(reply) = self.waiting.call(batch.call_key.as_ref(), caller) else { return };
         let refusal = match (self.commits.trouble(), self.book.objection(&batch)) {
             (Some(trouble), _) => Some(DispatchError::Store(trouble)),
             (None, objection) => objection.map(DispatchError::Refused),
         };
         if let Some(refusal) = refusal {
-            reply.send(Err(refusal)).ok();
+            self.waiting.decide(reply, &Err(refusal));
             return;
         }
         let ids = detached::new_ids(&self.wiring, &batch);
-        let waiter = self.waiting.new_reply();
-        self.waiting.dispatches.insert(waiter, reply);
-        self.step(Event::Dispatch { batch, ids, reply: waiter });
+        self.step(Event::Dispatch { batch, ids, reply });
     }
 
     fn join(&mut self, delegation: DelegationId, reply: oneshot::Sender<Result<(), String>>) {

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// Messages that may wait for the dispatcher; a sender beyond that waits itself.
@@ -44,6 +44,8 @@ pub struct Handle {
     /// Held by the dispatcher and its lines, so that every watch ends with the engine.
     live: broadcast::WeakSender<LiveEvent>,
     wiring: Wiring,
+    /// Whose turn it is to take work over.
+    recovering: Arc<Semaphore>,
 }
 
 /// Why the engine did not start.
@@ -71,7 +73,8 @@ impl Engine {
         let asked_before = news.requests.iter().map(|(number, _)| *number).max().unwrap_or_default();
         let (mailbox, inbox) = mpsc::channel(MAILBOX_MAX);
         let (live, _) = broadcast::channel(WATCH_MAX);
-        let handle = Handle { mailbox, live: live.downgrade(), wiring };
+        let recovering = Arc::new(Semaphore::new(1));
+        let handle = Handle { mailbox, live: live.downgrade(), wiring, recovering };
         let mut service = JoinSet::new();
         let start = Start { options, inbox, live, asked_before, paused: news.paused };
         service.spawn(Dispatcher::new(start, &handle).run());
@@ -142,6 +145,10 @@ impl Handle {
         &self.wiring
     }
 
+    pub(crate) fn recovering(&self) -> &Semaphore {
+        &self.recovering
+    }
+
     async fn turn(&self, paused: bool) -> Result<bool, StoreError> {
         let changed = self.wiring.store.set_paused(paused, self.wiring.clock.now().wall).await?;
         self.tell(Message::Turned { paused }).await;
@@ -201,10 +208,11 @@ impl Delegator for Handle {
             let answer = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
             let answer = answer.unwrap_or(Err(DispatchError::Closed));
             match (answer, key) {
-                // Somebody with the same key was first between the look and the record.
-                (Err(DispatchError::Store(error)), Some(key)) => {
+                // Somebody with the same key may have been first between the look and the record; whatever this call
+                // was refused for, nobody is told that nothing was started then.
+                (Err(error), Some(key)) => {
                     let first = self.earlier(&key).await?;
-                    first.map(|first| first.ticket()).ok_or(DispatchError::Store(error))
+                    first.map(|first| first.ticket()).ok_or(error)
                 }
                 (answer, _) => answer,
             }

@@ -141,11 +141,11 @@ impl Rescuer<'_> {
         let mut mine: HashSet<DelegationId> = HashSet::new();
         for owner in tree.owners() {
             let theirs = tree.of_owner(owner);
-            if owner.id == self.owner.id {
-                mine.extend(theirs);
-                continue;
+            // What this process gave up before is taken over from itself, so that nothing of that time can be written any
+            // more. Its other commands are not orphans.
+            if owner.id != self.owner.id {
+                self.end_groups(owner).await?;
             }
-            self.end_groups(owner).await?;
             let now = self.clock.now().wall;
             let taken = self.store.take_over(&owner.id, &self.owner.id, theirs, now).await?;
             mine.extend(taken.into_iter().map(|(id, _)| id));

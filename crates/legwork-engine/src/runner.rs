@@ -4,7 +4,7 @@
 use crate::options::Patience;
 use crate::salvage::salvage;
 use futures::FutureExt;
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Ending, FailureKind, Force, StopReason};
 use legwork_core::ports::{Assignment, Line, RunEnd, StopNotice, Store, Worker};
 use legwork_core::pulse::{Phase, Pulse};
@@ -18,6 +18,8 @@ use tokio::time::Instant;
 
 /// What the dispatcher keeps of a running child.
 pub(crate) struct Run {
+    /// What it is part of, also when that was taken away meanwhile.
+    pub(crate) delegation: DelegationId,
     /// How it is told to stop; an abort drops it.
     pub(crate) stop: watch::Sender<Option<StopNotice>>,
     /// What it last told of itself.

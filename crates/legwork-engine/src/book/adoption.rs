@@ -59,7 +59,11 @@ impl Book {
             if withheld.contains(&index) {
                 self.withheld.insert(child.id.clone());
             } else {
-                self.queue.push(&record.accepted.lineage.session, child.id.clone());
+                let queue = match self.capacity.heirs_max() {
+                    Some(_) => &mut self.heirs,
+                    None => &mut self.queue,
+                };
+                queue.push(&record.accepted.lineage.session, child.id.clone());
             }
         }
         effects

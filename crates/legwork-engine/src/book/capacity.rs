@@ -45,6 +45,10 @@ pub trait Capacity: fmt::Debug + Send + Sync {
 
     /// Whether one more child may run beside those that hold a slot.
     fn may_run(&self, holding: usize) -> bool;
+
+    /// Where what is accepted never waits: children of work that was taken over from another process wait all the same while
+    /// so many hold a slot, because nobody counted them here when they were accepted. `None` where they wait with all others.
+    fn heirs_max(&self) -> Option<usize>;
 }
 
 /// The policy that the options name.

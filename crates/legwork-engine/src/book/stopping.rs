@@ -5,8 +5,9 @@ use super::supervision::{self, Schedule, Verdict};
 use super::{Book, Delegated, Effect, Gate, ReplyTo, Tracked};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::ids::{ChildId, UnitId};
-use legwork_core::outcome::{Force, StopReason};
+use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::StopNotice;
+use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use legwork_core::time::Now;
 use std::collections::HashSet;
@@ -63,7 +64,8 @@ impl Book {
     fn stop_one(&mut self, child: &ChildId, notice: StopNotice, now: Now) -> Vec<Effect> {
         let event = ChildEvent::StopAsked { reason: notice.reason, force: notice.force };
         let before = self.standing(child);
-        let Some(mut effects) = self.record(child, event, None, now) else { return Vec::new() };
+        let why = self.known_inactivity(child, notice.reason);
+        let Some(mut effects) = self.record(child, event, why, now) else { return Vec::new() };
         if before.is_some_and(ChildState::has_runner) {
             effects.push(match notice.force {
                 Force::Ask => Effect::Ask(child.clone(), notice),
@@ -75,6 +77,28 @@ impl Book {
             }
         }
         effects
+    }
+
+    /// Why a child is ended for want of progress, for the fact of it: this process may not live to report it.
+    fn known_inactivity(&self, child: &ChildId, reason: StopReason) -> Option<Box<Report>> {
+        match reason {
+            StopReason::Stalled | StopReason::TimedOut => {
+                let Tracked { inactivity, pulse, .. } = self.tracked(child)?;
+                let report = Report {
+                    inactivity: Some(inactivity.clone()?),
+                    model_calls: pulse.model_calls,
+                    usage: pulse.usage,
+                    cost: pulse.cost,
+                    ..Report::bare(Ending::Interrupted)
+                };
+                Some(Box::new(report))
+            }
+            StopReason::Cancelled
+            | StopReason::ParentStopped
+            | StopReason::SessionEnded
+            | StopReason::OwnerLost
+            | StopReason::Shutdown => None,
+        }
     }
 
     pub(super) fn release(&mut self, now: Now) -> Vec<Effect> {

@@ -1,6 +1,7 @@
 //! Takes in what a dead process left: the book queues its children, their transcripts go on, and what was said to them is
 //! where they find it before they begin.
 
+use super::announce::End;
 use super::{Dispatcher, Heirloom};
 use crate::book::{Adopted, Event};
 use legwork_core::outcome::Outcome;
@@ -12,10 +13,8 @@ impl Dispatcher {
     pub(super) fn adopt(&mut self, heirloom: Heirloom) {
         let Heirloom { mut adopted, steers } = heirloom;
         adopted.retain(|one| self.book.delegation(&one.record.accepted.delegation).is_none());
-        for Adopted { record, .. } in &adopted {
-            self.reopen_transcripts(record);
-            self.count_told(record);
-        }
+        adopted.iter().for_each(|Adopted { record, .. }| self.reopen_transcripts(record));
+        adopted.iter().for_each(|one| self.note_ended(one));
         for (child, steers) in steers {
             steers.into_iter().for_each(|steer| self.say(child.clone(), steer));
         }
@@ -24,12 +23,16 @@ impl Dispatcher {
         self.chores.reread();
     }
 
-    /// Who had ended before is not told of once more, and is not waited for.
-    fn count_told(&mut self, record: &DelegationRecord) {
+    /// What had ended before, or ends with its process, without a run here that would tell of it.
+    fn note_ended(&mut self, Adopted { record, losses, .. }: &Adopted) {
         for unit in &record.accepted.units {
-            let rows = unit.task_indexes.iter().filter_map(|index| record.children.get(*index));
-            let settled = rows.filter(|row| row.outcome().is_some()).count();
-            self.told.insert(unit.id.clone(), settled);
+            let ended = unit.task_indexes.iter().filter(|task| record.children[**task].outcome().is_some());
+            self.told.insert(unit.id.clone(), ended.count());
+        }
+        for (task_index, loss) in losses {
+            if let Some(report) = &loss.report {
+                self.ends.insert(record.children[*task_index].id.clone(), End::of(report));
+            }
         }
     }
 

@@ -166,6 +166,11 @@ impl Chores {
         self.look_now();
     }
 
+    /// What is to be left to another process, and is not yet.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = &DelegationId> {
+        self.leaving.iter().flat_map(|leaving| &leaving.delegations)
+    }
+
     /// Leaves a tree to another process, with the next round, which begins at once.
     pub(super) fn leave(&mut self, delegations: Vec<DelegationId>) {
         if !delegations.is_empty() {

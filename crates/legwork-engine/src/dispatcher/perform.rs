@@ -30,14 +30,10 @@ impl Dispatcher {
             Effect::Record(append) => self.commits.record(append),
             Effect::Accept(reply, ticket) => {
                 self.announce_queued(&ticket);
-                if let Some(caller) = self.waiting.dispatches.remove(&reply) {
-                    caller.send(Ok(ticket)).ok();
-                }
+                self.waiting.decide(reply, &Ok(ticket));
             }
             Effect::Refuse(reply, refusal) => {
-                if let Some(caller) = self.waiting.dispatches.remove(&reply) {
-                    caller.send(Err(DispatchError::Refused(refusal))).ok();
-                }
+                self.waiting.decide(reply, &Err(DispatchError::Refused(refusal)));
             }
             Effect::Start(child) => self.start(&child),
             Effect::GrantSlot(child) => {
@@ -65,8 +61,10 @@ impl Dispatcher {
             self.never_ran(child);
             return;
         }
-        let Some((assignment, pressed)) = self.assignment(child) else { return };
-        let Some(identity) = self.identity(child) else { return };
+        // It may have been taken away while its start was being recorded.
+        let Some(((assignment, pressed), identity)) = self.assignment(child).zip(self.identity(child)) else {
+            return self.never_ran(child);
+        };
         let (stop, stopped) = watch::channel(pressed);
         // A later attempt counts on from what was counted before.
         let counted =
@@ -92,9 +90,10 @@ impl Dispatcher {
             stop: stopped,
             pulse: heard.clone(),
         };
+        let delegation = runner.assignment.delegation.clone();
         let task = self.runners.spawn(runner.run());
         self.tasks.insert(task.id(), child.clone());
-        self.runs.insert(child.clone(), Run { stop, pulse: heard });
+        self.runs.insert(child.clone(), Run { delegation, stop, pulse: heard });
         self.announce(LiveEvent::Started(identity));
     }
 
@@ -220,6 +219,7 @@ impl Dispatcher {
             None => HashSet::new(),
         };
         self.said.retain(|child, _| !children.contains(child));
+        self.ends.retain(|child, _| !children.contains(child));
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(delegation, mine));
@@ -228,9 +228,7 @@ impl Dispatcher {
         self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {
-                if let Some(caller) = self.waiting.dispatches.remove(&reply) {
-                    caller.send(Err(why.to_dispatch_error())).ok();
-                }
+                self.waiting.decide(reply, &Err(why.to_dispatch_error()));
             } else if let Effect::Start(child) = effect {
                 self.never_ran(&child);
             }

@@ -10,7 +10,7 @@ use crate::dispatcher::{Heirloom, Message};
 use crate::handle::Handle;
 use legwork_core::batch::OnCrash;
 use legwork_core::child::{AfterLoss, ChildState};
-use legwork_core::ids::{ChildId, DelegationId, Epoch};
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::ports::{Steer, StoreError};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Fate, Wish};
@@ -46,9 +46,13 @@ impl Handle {
         owners: &mut Owners<'_>,
         (orphans, recovered): (&Orphans, &mut Recovered),
     ) -> Result<(), RecoveryError> {
-        let known = self.known().await?;
-        for tree in trees::of(rescuer.store, orphans).await? {
-            if recovered.tells_of(&tree) || is_at_work(rescuer, &tree, &known) {
+        // One at a time in a process: each takes what it finds in nobody's hand.
+        let _turn = self.recovering().acquire().await.map_err(|_| RecoveryError::Closed)?;
+        let found = trees::of(rescuer.store, orphans).await?;
+        // Asked after the work was read: what was accepted here since then is not among it.
+        let in_hand = self.ask(Message::InHand).await.ok_or(RecoveryError::Closed)?;
+        for tree in found {
+            if recovered.tells_of(&tree) || tree.ids().any(|id| in_hand.contains(id)) {
                 continue;
             }
             let whose = owners.of(&tree).await?;
@@ -91,11 +95,6 @@ impl Handle {
             owner: &wiring.owner,
             processes: wiring.processes.as_ref(),
         }
-    }
-
-    /// The delegations that run in this engine, or have just ended in it.
-    async fn known(&self) -> Result<HashSet<DelegationId>, RecoveryError> {
-        self.ask(Message::Known).await.ok_or(RecoveryError::Closed)
     }
 
     /// Which children of the tree cannot go on here: those that lack something, and those that would wait for them.
@@ -176,14 +175,6 @@ struct Withheld {
     lacking: Vec<(DelegationId, String)>,
     /// Whether nothing of it goes on, so that it is left as it is.
     is_all: bool,
-}
-
-/// Whether a part of the tree runs in this engine: then all of it does, or it was not this process that took it over.
-fn is_at_work(rescuer: Rescuer<'_>, tree: &Tree, known: &HashSet<DelegationId>) -> bool {
-    tree.records().iter().any(|record| {
-        let is_mine = record.owner.id == rescuer.owner.id;
-        is_mine && (record.epoch == Epoch(1) || known.contains(&record.accepted.delegation))
-    })
 }
 
 /// Whether the child of that task gets another attempt.

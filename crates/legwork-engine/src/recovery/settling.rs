@@ -172,7 +172,8 @@ pub(super) async fn left_by(rescuer: Rescuer<'_>, record: &DelegationRecord, ind
         Isolation::Worktree => rescuer.processes.worktree_of(&child.id, &setting.folder),
         Isolation::Shared => None,
     };
-    Report { worktree, ..report }
+    let inactivity = child.report.as_ref().and_then(|report| report.inactivity.clone());
+    Report { worktree, inactivity, ..report }
 }
 
 /// The unit that settles with `child`, when `open` holds no child of it any more.

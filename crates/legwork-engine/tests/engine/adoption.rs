@@ -5,13 +5,16 @@ use crate::scene::{DEAD, Scene, batch, batch_from, options, owner, pushed, repor
 use crate::troupe::LACKING;
 use legwork_core::batch::{NewBatch, Task, Tenant, Ticket};
 use legwork_core::child::ChildState;
+use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, RequestId, SessionId};
-use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent};
+use legwork_core::outcome::{Force, Outcome, StopReason, WireStatus};
+use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent, StoreError};
+use legwork_core::pulse::LineEvent;
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Orphans, Recovered};
+use legwork_engine::{AtCapacity, Options, Patience};
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
@@ -341,6 +344,150 @@ async fn k12_a_child_that_waits_for_its_key_can_be_stopped() {
     scene.troupe.say("told");
     let record = scene.joined(&ticket).await;
     assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
+}
+
+/// Longer than anything here takes.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+#[tokio::test(start_paused = true)]
+async fn disp_16_a_unit_of_which_a_part_had_ended_before_its_process_died_can_be_joined() {
+    let memory = MemoryStore::new();
+    let ticket = left(&memory, batch(&["answer", "until told"]), &["until told"]).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    recover(&scene, &Orphans::All).await;
+    scene.troupe.until_here("until told").await;
+    scene.troupe.say("told");
+    let join = scene.handle.join_unit(&ticket.delegation, &ticket.units[0].id);
+    // Deadline: in paused time a wait for something that never comes would turn for ever.
+    let joined = tokio::time::timeout(FOR_EVER, join).await.expect("it ends").expect("it settles");
+    assert_eq!(joined.claims.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k39_whoever_watches_hears_what_is_known_of_a_lost_run() {
+    let memory = MemoryStore::new();
+    let dead = Scene::over(memory.clone(), DEAD, options(2)).await;
+    let ticket = dead.handle.dispatch(reported(&["until told"])).await.expect("it is accepted");
+    dead.troupe.until_here("until told").await;
+    dead.troupe.line("until told").tell(LineEvent::ModelCalled);
+    dead.pass(Duration::from_secs(2)).await;
+    let scene = Scene::over(memory.clone(), 2, options(2)).await;
+    let mut watch = scene.handle.watch();
+    recover(&scene, &Orphans::All).await;
+    let Some(LiveEvent::Settled { child, outcome, facts, .. }) = watch.next().await else {
+        panic!("it settles")
+    };
+    assert_eq!((&child.child, outcome, facts.model_calls), (&ticket.children[0], Outcome::Lost, 1));
+}
+
+/// Proves RUN-15, RUN-16.
+#[tokio::test(start_paused = true)]
+async fn k14_why_a_child_was_ended_for_want_of_progress_outlives_its_process() {
+    let memory = MemoryStore::new();
+    let limit = Duration::from_secs(60);
+    let with_limit = options(1);
+    let patience = Patience { inactivity: Some(limit), ..with_limit.patience };
+    let with_limit = Options { patience, stop_grace: limit, ..with_limit };
+    let dead = Scene::over(memory.clone(), DEAD, with_limit).await;
+    let ticket = dead.dispatch(&["deaf"]).await;
+    dead.troupe.until_here("deaf").await;
+    dead.troupe.line("deaf").tell(LineEvent::ModelCalled);
+    let tool = LineEvent::ToolStarted {
+        call: "c1".to_owned(),
+        tool: "terminal".to_owned(),
+        arguments: "make".to_owned(),
+    };
+    dead.troupe.line("deaf").tell(tool);
+    // It is asked to end, does not, and its process dies before its grace is over.
+    dead.pass(limit + limit / 2).await;
+    let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
+    assert!(matches!(record.children[0].state, ChildState::Stopping { .. }), "{record:?}");
+    let scene = Scene::over(memory.clone(), 2, options(1)).await;
+    assert_eq!(recover(&scene, &Orphans::All).await.stopping, 1);
+    let entry = BatchResult::of(&scene.joined(&ticket).await).results.remove(0);
+    assert_eq!(entry.status, WireStatus::Timeout);
+    let keys = entry.aside.timeout.expect("the keys of a timeout");
+    assert_eq!((keys.timeout_seconds, keys.timeout_phase.as_deref()), (Some(60.0), Some("after_llm_calls")));
+    assert!(keys.last_event_age.is_some_and(|age| (60.0..70.0).contains(&age)), "{keys:?}");
+}
+
+/// The store takes nothing until the work whose facts wait for it is given up.
+async fn given_up(scene: &Scene) {
+    scene.store.fail(StoreError::Full("no space left on device".to_owned()));
+    scene.handle.stop(Scope::All, StopReason::Cancelled, Force::Ask).await;
+    scene.pass(Duration::from_secs(70)).await;
+    assert_eq!(scene.handle.view(None).await, []);
+    scene.store.open();
+}
+
+#[tokio::test(start_paused = true)]
+async fn k08_work_that_was_given_up_here_goes_on_here_when_it_is_asked_for() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    given_up(&scene).await;
+    for attempt in [2, 3] {
+        let recovered = recover(&scene, &Orphans::All).await;
+        assert_eq!(recovered.taken, std::slice::from_ref(&ticket.delegation));
+        assert_eq!(recover(&scene, &Orphans::All).await.taken, [], "it is at work here");
+        scene.troupe.until(|counts| counts.came == attempt).await;
+        let again = scene.troupe.assignments().pop().expect("it was played");
+        assert_eq!((again.attempt as usize, again.fence.epoch), (attempt, Epoch(attempt as u64)));
+        if attempt == 2 {
+            given_up(&scene).await;
+        }
+    }
+    scene.troupe.say("told");
+    assert_eq!(scene.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k08_work_that_was_given_up_here_is_not_begun_again_before_its_old_run_has_ended() {
+    let memory = MemoryStore::new();
+    let goal = "until told slow to leave";
+    let ticket = left(&memory, batch(&[goal]), &[goal]).await;
+    let scene = Scene::over(memory, 2, options(1)).await;
+    recover(&scene, &Orphans::All).await;
+    scene.troupe.until_here(goal).await;
+    given_up(&scene).await;
+    assert_eq!(recover(&scene, &Orphans::All).await.taken, [], "its run is still tidying up");
+    assert_eq!(scene.troupe.counts().came, 1);
+    scene.troupe.say("left");
+    scene.pass(Duration::from_secs(1)).await;
+    assert_eq!(recover(&scene, &Orphans::All).await.taken, std::slice::from_ref(&ticket.delegation));
+    scene.troupe.until(|counts| counts.came == 2).await;
+    scene.troupe.say("told");
+    let record = scene.joined(&ticket).await;
+    assert_eq!((record.children[0].outcome(), record.epoch), (Some(Outcome::Succeeded), Epoch(3)));
+    // And its slot is free again, once.
+    let next = scene.dispatch(&["until another is told", "until another is told too"]).await;
+    scene.troupe.until_here("until another is told").await;
+    scene.pass(Duration::from_secs(1)).await;
+    assert_eq!(scene.troupe.counts().here.len(), 1);
+    scene.troupe.say("another");
+    scene.joined(&next).await;
+}
+
+/// Proves CAP-2, CAP-5.
+#[tokio::test(start_paused = true)]
+async fn cap_02_where_calls_take_slots_work_that_is_taken_over_begins_in_as_many_and_no_more() {
+    let memory = MemoryStore::new();
+    let mut tickets = Vec::new();
+    for process in DEAD..DEAD + 3 {
+        let goals = ["until told", "until told too"];
+        tickets.push(left_by(&memory, process, (pushed(8, &goals), &goals)).await);
+    }
+    let sync = Options { at_capacity: AtCapacity::Sync, ..options(2) };
+    let scene = Scene::over(memory, 2, sync).await;
+    assert_eq!(recover(&scene, &Orphans::All).await.resumed, 6);
+    scene.pass(Duration::from_secs(1)).await;
+    assert_eq!(scene.troupe.counts().here.len(), 2);
+    scene.troupe.say("told");
+    for ticket in &tickets {
+        scene.handle.settled(&ticket.delegation).await;
+        assert_eq!(scene.outcomes(ticket).await, [Some(Outcome::Succeeded); 2]);
+    }
+    assert_eq!((scene.troupe.counts().came, scene.troupe.counts().peak), (6, 2));
 }
 
 /// Proves RECOV-3.

@@ -1,12 +1,15 @@
 //! What the front doors ask of the engine: tickets, joins, watching.
 
-use crate::scene::{Scene, batch, call_key};
+use crate::scene::{Scene, batch, call_key, options};
 use legwork_core::batch::NewBatch;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::DelegationId;
 use legwork_core::outcome::Outcome;
-use legwork_core::ports::{Delegator, DispatchError, JoinError, LiveEvent, Refusal};
+use legwork_core::ports::{Delegator, DispatchError, JoinError, LiveEvent, Refusal, StoreError};
 use legwork_core::pulse::LineEvent;
+use legwork_engine::{AtCapacity, Options};
+use legwork_testkit::memory::MemoryStore;
+use std::collections::BTreeSet;
 
 fn keyed(goals: &[&str]) -> NewBatch {
     NewBatch { call_key: Some(call_key("call_1")), ..batch(goals) }
@@ -70,6 +73,54 @@ async fn k06_the_same_call_twice_at_once_makes_one_set_of_children() {
     scene.joined(&first).await;
     assert_eq!(scene.troupe.counts().came, 1);
     assert_eq!(scene.handle.view(None).await, [], "the second set is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k06_the_same_call_twice_at_once_takes_one_slot() {
+    for at_capacity in [AtCapacity::Reject, AtCapacity::Queue] {
+        let one = Options { at_capacity, queue_max: 0, ..options(1) };
+        let scene = Scene::over(MemoryStore::new(), 1, one).await;
+        // Neither is decided before both are there.
+        scene.store.close();
+        let calls =
+            (scene.handle.dispatch(keyed(&["until told"])), scene.handle.dispatch(keyed(&["until told"])));
+        let let_go = async {
+            scene.store.until_arrived(1).await;
+            scene.handle.view(None).await;
+            scene.store.open();
+        };
+        let (first, second, ()) = tokio::join!(calls.0, calls.1, let_go);
+        let first = first.expect("it is accepted");
+        assert_eq!(second, Ok(first.clone()), "{at_capacity:?}");
+        scene.troupe.until_here("until told").await;
+        let again = scene.handle.dispatch(keyed(&["until told"])).await;
+        assert_eq!(again, Ok(first.clone()));
+        scene.troupe.say("told");
+        scene.joined(&first).await;
+        assert_eq!(scene.troupe.counts().came, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k06_whoever_repeats_a_call_that_cannot_be_recorded_hears_why_as_well() {
+    let scene = Scene::new(1).await;
+    scene.store.close();
+    let calls = (scene.handle.dispatch(keyed(&["answer"])), scene.handle.dispatch(keyed(&["answer"])));
+    let fail = async {
+        scene.store.until_arrived(1).await;
+        scene.handle.view(None).await;
+        scene.store.fail(StoreError::Full("no space left on device".to_owned()));
+    };
+    let (first, second, ()) = tokio::join!(calls.0, calls.1, fail);
+    for answer in [first, second] {
+        assert!(matches!(&answer, Err(DispatchError::Store(why)) if why.contains("no space")), "{answer:?}");
+    }
+    let offered: BTreeSet<DelegationId> =
+        scene.store.offered().into_iter().map(|append| append.delegation).collect();
+    assert_eq!(offered.len(), 1, "it was one call");
+    scene.store.open();
+    let third = scene.handle.dispatch(keyed(&["answer"])).await.expect("it is a new one");
+    scene.joined(&third).await;
 }
 
 /// Proves OUT-10.

@@ -1,10 +1,16 @@
 //! A store that does not take facts for a while.
 
-use crate::scene::{Scene, batch, stopped};
+use crate::scene::{Scene, batch, options, owner, stopped};
+use legwork_core::child::ChildState;
 use legwork_core::fact::Fact;
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, DispatchError, JoinError, StoreError};
+use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, StoreError};
+use legwork_core::pulse::LineEvent;
 use legwork_core::steering::Scope;
+use legwork_core::time::Timestamp;
+use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::shaky::{Luck, ShakyStore};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -149,4 +155,35 @@ async fn k35_facts_of_a_call_that_was_given_up_are_not_offered_again() {
         let ours = append.delegation == running.delegation;
         assert!(ours || append.facts.iter().any(new) || append.expected_seq > 0, "{append:?}");
     }
+}
+
+/// Proves CAP-2.
+#[tokio::test(start_paused = true)]
+async fn k16_a_child_that_is_taken_away_while_its_start_is_being_recorded_gives_its_slot_back() {
+    let memory = MemoryStore::new();
+    let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+    let scene = Scene::over_store(shaky.clone(), 1, options(2)).await;
+    let first = scene.dispatch(&["until gone"]).await;
+    let taken = scene.dispatch(&["until told", "until told too"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    shaky.let_decide(|name| match name {
+        "append" => Luck::Slow(Duration::from_secs(5)),
+        _other => Luck::Good,
+    });
+    scene.troupe.say("gone");
+    scene.troupe.until(|counts| counts.here == ["until told"]).await;
+    scene.pass(Duration::from_millis(300)).await;
+    let record = memory.delegation(&taken.delegation).await.expect("it reads").expect("it is stored");
+    assert!(matches!(record.children[1].state, ChildState::Running { .. }), "{record:?}");
+    let (mine, other) = (owner(1), owner(3));
+    memory.enter(other.clone(), Timestamp(0)).await.expect("it enters");
+    memory.take_over(&mine.id, &other.id, vec![taken.delegation], Timestamp(0)).await.expect("it works");
+    scene.troupe.line("until told").tell(LineEvent::ToolMoved);
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.pass(Duration::from_secs(10)).await;
+    shaky.recover();
+    assert!(scene.joined(&first).await.is_settled());
+    scene.dispatch(&["until more", "until more too"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    assert_eq!(scene.troupe.counts().came, 4, "what was taken away did not begin");
 }

@@ -5,7 +5,7 @@ use crate::scene;
 use legwork_core::batch::{NewBatch, Setting};
 use legwork_core::ids::CallKey;
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{Assignment, Delegator, Line, Pending, StopNotice, Worker};
+use legwork_core::ports::{Assignment, Delegator, Line, Pending, RunEnd, StopNotice, Worker};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
 use legwork_engine::Handle;
@@ -110,6 +110,19 @@ impl Worker for Troupe {
             let report = player.play().await;
             drop(here);
             report
+        })
+    }
+
+    /// Who is slow to leave tidies up until the word "left" is said.
+    fn close(&self, assignment: Assignment, end: RunEnd, _: Arc<dyn Line>) -> Pending<'static, Report> {
+        let is_slow = assignment.task.goal.ends_with("slow to leave");
+        let mut words = self.shared.words.subscribe();
+        Box::pin(async move {
+            if is_slow {
+                let left = words.wait_for(|words| words.contains_key("left")).await;
+                left.expect("the troupe holds the sender");
+            }
+            end.report
         })
     }
 

@@ -24,4 +24,8 @@ impl Capacity for Queue {
     fn may_run(&self, holding: usize) -> bool {
         holding < self.children_max
     }
+
+    fn heirs_max(&self) -> Option<usize> {
+        None
+    }
 }

@@ -21,4 +21,8 @@ impl Capacity for Reject {
     fn may_run(&self, holding: usize) -> bool {
         holding < self.children_max
     }
+
+    fn heirs_max(&self) -> Option<usize> {
+        None
+    }
 }

@@ -1,5 +1,6 @@
 //! Slots count calls in the background, whatever number of children they have; where there is none left, the caller waits
-//! (CAP-1 to CAP-9). Nothing queues: what is accepted starts at once.
+//! (CAP-1 to CAP-9). Nothing queues: what is accepted starts at once. Only work that is taken over waits, while as many children run
+//! as there are slots.
 
 use super::{Capacity, Load, Placement};
 use legwork_core::ports::Refusal;
@@ -26,5 +27,9 @@ impl Capacity for Sync {
 
     fn may_run(&self, _: usize) -> bool {
         true
+    }
+
+    fn heirs_max(&self) -> Option<usize> {
+        Some(self.children_max)
     }
 }

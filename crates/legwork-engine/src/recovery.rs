@@ -96,7 +96,7 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
     if !dead.is_empty() {
         let open = rescuer.store.delegations(Filter::Open).await?;
         let theirs = open.iter().filter(|record| dead.iter().any(|owner| owner.id == record.owner.id));
-        rescuer.end_marked(theirs, before);
+        rescuer.end_marked(theirs, before).await;
     }
     Ok(())
 }
@@ -115,21 +115,28 @@ impl Rescuer<'_> {
         owner.liveness(self.processes) == Liveness::Dead
     }
 
-    /// The dead owner's commands end before anything else is done about its work.
+    /// The dead owner's commands end before anything else is done about its work. A group of which something is left stays
+    /// stored for the next look.
     async fn end_groups(&self, dead: &OwnerRecord) -> Result<(), RecoveryError> {
-        for (actor, group) in self.store.groups_of(&dead.id).await? {
-            self.processes.kill_group(&group);
-            self.store.drop_group(actor, group).await?;
+        let stored = self.store.groups_of(&dead.id).await?;
+        if stored.is_empty() {
+            return Ok(());
+        }
+        let gone = self.processes.kill_groups(stored.iter().map(|(_, group)| group.clone()).collect()).await;
+        for ((actor, group), is_gone) in stored.into_iter().zip(gone) {
+            if is_gone {
+                self.store.drop_group(actor, group).await?;
+            }
         }
         Ok(())
     }
 
     /// Whatever else carries the mark of a child that had begun, and is older than `before`.
-    fn end_marked<'r>(&self, records: impl IntoIterator<Item = &'r DelegationRecord>, before: u64) {
+    async fn end_marked<'r>(&self, records: impl IntoIterator<Item = &'r DelegationRecord>, before: u64) {
         let children = records.into_iter().flat_map(|record| &record.children);
         let begun = children.filter(|child| child.state.has_runner());
         let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
-        let killed = self.processes.kill_marked(&begun, before);
+        let killed = self.processes.kill_marked(begun, before).await;
         if killed > 0 {
             tracing::info!(killed, "processes of a dead owner were ended");
         }
@@ -161,7 +168,7 @@ impl Rescuer<'_> {
             }
         }
         // Before anything of it begins again (design: who recovers what).
-        self.end_marked(&records, before);
+        self.end_marked(&records, before).await;
         Ok(records)
     }
 }

@@ -29,5 +29,7 @@ pub use outliving::{leave_terminal, start_outliving};
 pub(crate) use plain::Cleaner;
 pub use recent::{Part, Recent};
 pub use shell::{NoShell, Shells, SpawnError};
+#[cfg(test)]
+pub(crate) use system::kill_marked;
 pub use system::{SystemProcesses, kill_groups};
 pub use table::Leftover;

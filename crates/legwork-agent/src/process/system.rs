@@ -15,12 +15,13 @@ use super::table::{self, Row};
 use crate::worktree;
 use legwork_core::aftermath::Worktree;
 use legwork_core::ids::ChildId;
-use legwork_core::ports::{Liveness, Processes};
+use legwork_core::ports::{Liveness, Pending, Processes};
 use legwork_core::record::{Process, ProcessGroup};
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 
 /// How long a killed process may take until it is gone.
 const GONE_WAIT: Duration = Duration::from_millis(500);
@@ -59,31 +60,49 @@ impl Processes for SystemProcesses {
         }
     }
 
-    fn kill_group(&self, group: &ProcessGroup) {
-        kill_groups(std::slice::from_ref(group));
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+        let count = groups.len();
+        Box::pin(async move {
+            spawn_blocking(move || kill_groups(&groups)).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "BUG: the end of process groups broke off");
+                vec![false; count]
+            })
+        })
     }
 
     fn ticks(&self) -> u64 {
         identity::ticks().unwrap_or_default()
     }
 
-    fn kill_marked(&self, children: &[ChildId], before: u64) -> usize {
-        let ids: Vec<&str> = children.iter().map(ChildId::as_str).collect();
-        let mut killed = BTreeSet::new();
-        if !ids.is_empty() {
-            until(GONE_WAIT, || {
-                let found = marked(&ids, before);
-                found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
-                killed.extend(found.iter().map(|row| row.pid));
-                found.is_empty()
-            });
-        }
-        killed.len()
+    fn kill_marked(&self, children: Vec<ChildId>, before: u64) -> Pending<'_, usize> {
+        Box::pin(async move {
+            spawn_blocking(move || kill_marked(&children, before)).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "BUG: the end of marked processes broke off");
+                0
+            })
+        })
     }
 }
 
-/// Kills what is left of groups, as [`Processes::kill_group`] does of one, and waits at most 500 ms for the end of all.
-pub fn kill_groups(groups: &[ProcessGroup]) {
+/// Kills whatever carries the mark of one of `children` and began before `before`, waits at most 500 ms for the end of all, and
+/// says how many that were. It holds up its thread.
+pub(crate) fn kill_marked(children: &[ChildId], before: u64) -> usize {
+    let ids: Vec<&str> = children.iter().map(ChildId::as_str).collect();
+    let mut killed = BTreeSet::new();
+    if !ids.is_empty() {
+        until(GONE_WAIT, || {
+            let found = marked(&ids, before);
+            found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
+            killed.extend(found.iter().map(|row| row.pid));
+            found.is_empty()
+        });
+    }
+    killed.len()
+}
+
+/// Kills what is left of groups, as [`Processes::kill_groups`] says, and waits at most 500 ms for the end of all. It holds up
+/// its thread.
+pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<bool> {
     let is_meant = |group: &&ProcessGroup| {
         group.pgid != std::process::id() && identity::boot(&group.boot_id) == Boot::Same && is_ours(group)
     };
@@ -100,6 +119,8 @@ pub fn kill_groups(groups: &[ProcessGroup]) {
     if !all_gone {
         tracing::warn!(groups = ours.len(), "process groups were killed but not all of them have ended yet");
     }
+    let is_gone = |group: &ProcessGroup| !ours.contains(&group) || living(group).is_empty();
+    groups.iter().map(is_gone).collect()
 }
 
 fn liveness_now(process: &Process) -> Liveness {

@@ -125,11 +125,11 @@ fn h55533_a_zombie_counts_as_dead() {
 async fn k15_recovery_kills_the_group_that_was_stored_and_no_other() {
     let stray = Stray::start(&Actor::Child(child()));
     let group = stray.group.clone();
-    SystemProcesses.kill_group(&ProcessGroup { start_ticks: group.start_ticks + 1, ..group.clone() });
-    SystemProcesses.kill_group(&ProcessGroup { boot_id: "another/1".to_owned(), ..group.clone() });
-    SystemProcesses.kill_group(&ProcessGroup { boot_id: String::new(), ..group.clone() });
+    kill_groups(&[ProcessGroup { start_ticks: group.start_ticks + 1, ..group.clone() }]);
+    kill_groups(&[ProcessGroup { boot_id: "another/1".to_owned(), ..group.clone() }]);
+    kill_groups(&[ProcessGroup { boot_id: String::new(), ..group.clone() }]);
     assert!(stray.is_alive(), "a group that is not proved to be the stored one is left alone");
-    SystemProcesses.kill_group(&group);
+    kill_groups(std::slice::from_ref(&group));
     assert!(!stray.is_alive());
 }
 
@@ -156,9 +156,9 @@ fn leaderless() -> (ChildId, ProcessGroup) {
 fn k15_recovery_kills_what_has_outlived_its_leader() {
     let (child, group) = leaderless();
     let younger = ProcessGroup { start_ticks: u64::MAX, ..group.clone() };
-    SystemProcesses.kill_group(&younger);
+    kill_groups(std::slice::from_ref(&younger));
     assert!(!is_group_gone(&group), "a process that is older than the leader is not of its group");
-    SystemProcesses.kill_group(&group);
+    kill_groups(std::slice::from_ref(&group));
     assert!(orphans::until(Duration::from_secs(5), || sweep(&Actor::Child(child.clone())).is_empty()));
     assert!(is_group_gone(&group));
 }
@@ -166,8 +166,8 @@ fn k15_recovery_kills_what_has_outlived_its_leader() {
 #[test]
 fn k15_what_carries_a_mark_is_found_wherever_it_went() {
     let (child, group) = leaderless();
-    assert_eq!(SystemProcesses.kill_marked(&[], u64::MAX), 0);
-    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child), u64::MAX), 1);
+    assert_eq!(kill_marked(&[], u64::MAX), 0);
+    assert_eq!(kill_marked(std::slice::from_ref(&child), u64::MAX), 1);
     assert!(sweep(&Actor::Child(child)).is_empty());
     assert!(is_group_gone(&group));
 }
@@ -180,14 +180,14 @@ fn k34_what_began_after_the_look_at_its_owner_is_of_another_attempt_and_lives() 
     assert!(orphans::until(Duration::from_secs(5), || SystemProcesses.ticks() > before), "the clock goes on");
     let now = SystemProcesses.ticks();
     let (child, group) = leaderless();
-    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child), now), 0);
+    assert_eq!(kill_marked(std::slice::from_ref(&child), now), 0);
     assert!(!is_group_gone(&group));
     assert!(
         orphans::until(Duration::from_secs(5), || SystemProcesses.ticks() > now + 1),
         "the clock goes on"
     );
     let later = SystemProcesses.ticks();
-    assert_eq!(SystemProcesses.kill_marked(std::slice::from_ref(&child), later), 1);
+    assert_eq!(kill_marked(std::slice::from_ref(&child), later), 1);
     assert!(sweep(&Actor::Child(child)).is_empty());
 }
 

@@ -1,6 +1,7 @@
 //! Port `Processes`: what recovery must know and do about operating-system processes, and about what they left. Asked by
 //! recovery, answered by the agent's process module.
 
+use super::Pending;
 use crate::aftermath::Worktree;
 use crate::ids::ChildId;
 use crate::record::{Process, ProcessGroup};
@@ -13,9 +14,10 @@ pub trait Processes: Send + Sync {
     /// Whether `process` still lives. A zombie counts as dead.
     fn liveness(&self, process: &Process) -> Liveness;
 
-    /// Kills what is left of a group, if its leader is still the one that was stored or the group outlived it. A
-    /// group id that was used again by somebody else is left alone.
-    fn kill_group(&self, group: &ProcessGroup);
+    /// Kills what is left of these groups, where the leader is still the one that was stored or the group outlived it, all at
+    /// once, waits a bounded time for their end, and says of each whether nothing of it is left. A group id that was used
+    /// again by somebody else is left alone. It does not hold up the task that asks.
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>>;
 
     /// Now, as start times are counted: in clock ticks since boot. Nothing began before 0, where that cannot be read.
     fn ticks(&self) -> u64;
@@ -27,8 +29,9 @@ pub trait Processes: Send + Sync {
     }
 
     /// Kills whatever else carries the mark of one of `children` and began before `before`, wherever it went, and says how
-    /// many that were. A mark does not tell one attempt of a child from the next; their beginnings do.
-    fn kill_marked(&self, children: &[ChildId], before: u64) -> usize;
+    /// many that were. A mark does not tell one attempt of a child from the next; their beginnings do. As above, it does not
+    /// hold up the task that asks.
+    fn kill_marked(&self, children: Vec<ChildId>, before: u64) -> Pending<'_, usize>;
 }
 
 /// Whether a process lives.

@@ -4,7 +4,7 @@ use crate::scene::{Scene, options, owner, reported, stopped};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts, Liveness, Processes, StoreError};
+use legwork_core::ports::{Delegator, Facts, Liveness, Pending, Processes, StoreError};
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::{OwnerRecord, Process, ProcessGroup};
 use legwork_core::report::{Cost, Usage};
@@ -15,6 +15,7 @@ use legwork_engine::Clock;
 use legwork_engine::recovery::{Conclusion, Orphans, Recovered, RecoveryError, Rescuer};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
+use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::advance;
@@ -24,6 +25,8 @@ struct Says {
     liveness: Liveness,
     killed: Mutex<Vec<u32>>,
     marked: Mutex<Vec<ChildId>>,
+    /// Groups of which something is left after they were killed.
+    undying: Vec<u32>,
     /// Now; it goes on with every look at an owner.
     ticks: Mutex<u64>,
     /// What is younger is spared.
@@ -39,6 +42,7 @@ impl Says {
             liveness,
             killed: Mutex::default(),
             marked: Mutex::default(),
+            undying: Vec::new(),
             ticks: Mutex::new(NOW),
             before: Mutex::default(),
         }
@@ -55,18 +59,20 @@ impl Processes for Says {
         self.liveness
     }
 
-    fn kill_group(&self, group: &ProcessGroup) {
-        self.killed.lock().unwrap_or_else(PoisonError::into_inner).push(group.pgid);
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+        let killed = groups.iter().map(|group| group.pgid);
+        self.killed.lock().unwrap_or_else(PoisonError::into_inner).extend(killed);
+        Box::pin(ready(groups.iter().map(|group| !self.undying.contains(&group.pgid)).collect()))
     }
 
     fn ticks(&self) -> u64 {
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kill_marked(&self, children: &[ChildId], before: u64) -> usize {
+    fn kill_marked(&self, children: Vec<ChildId>, before: u64) -> Pending<'_, usize> {
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
-        self.marked.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(children);
-        0
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).extend(children);
+        Box::pin(ready(0))
     }
 }
 
@@ -217,6 +223,20 @@ async fn k34_a_late_owner_is_fenced_and_drops_its_runs() {
     assert_eq!(late.handle.view(None).await, []);
     let next = late.dispatch(&["answer"]).await;
     late.joined(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k15_a_group_of_which_something_is_left_is_looked_after_once_more() {
+    let memory = MemoryStore::new();
+    first_process_dies(&memory).await;
+    let (first, second) = (owner(1), owner(2));
+    for (undying, left) in [(vec![4242], 1), (vec![], 0)] {
+        let says = Says { undying, ..Says::new(Liveness::Dead) };
+        let rescuer = Rescuer { store: &memory, clock: Clock::start(), owner: &second, processes: &says };
+        legwork_engine::recovery::sweep(rescuer).await.expect("it looks");
+        assert_eq!(*says.killed.lock().expect("nobody panicked"), [4242]);
+        assert_eq!(memory.groups_of(&first.id).await.expect("it reads").len(), left);
+    }
 }
 
 /// Somebody may take the work over while a sweep looks, and begin another attempt under the same marks.

@@ -8,12 +8,13 @@ use legwork_core::batch::{
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
-use legwork_core::ports::{Assignment, Delegator, Facts, Liveness, Processes, Store, Transcripts};
+use legwork_core::ports::{Assignment, Delegator, Facts, Liveness, Pending, Processes, Store, Transcripts};
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::unwritten::Unwritten;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -66,14 +67,16 @@ impl Processes for Neighbours {
         if process.pid >= DEAD { Liveness::Dead } else { Liveness::Alive }
     }
 
-    fn kill_group(&self, _: &ProcessGroup) {}
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+        Box::pin(ready(vec![true; groups.len()]))
+    }
 
     fn ticks(&self) -> u64 {
         0
     }
 
-    fn kill_marked(&self, _: &[ChildId], _: u64) -> usize {
-        0
+    fn kill_marked(&self, _: Vec<ChildId>, _: u64) -> Pending<'_, usize> {
+        Box::pin(ready(0))
     }
 }
 

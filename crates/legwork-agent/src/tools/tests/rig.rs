@@ -1,12 +1,12 @@
 //! A caller with a folder of its own, and a toolbox over a store that keeps groups only.
 
 use super::ledger::Ledger;
-use crate::process::{Shells, SystemProcesses, adopt_orphans};
+use crate::process::{Shells, adopt_orphans, kill_marked};
 use crate::tools::{Commands, FetchAddresses, Invocation, Site, ToolOutput, Toolbox, built_in};
 use legwork_core::batch::{Isolation, Lineage, Rights, Route, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{ChildId, Epoch, OwnerId, SessionId};
-use legwork_core::ports::{Line, Pending, Processes, Steer, StopNotice};
+use legwork_core::ports::{Line, Pending, Steer, StopNotice};
 use legwork_core::pulse::LineEvent;
 use legwork_core::step::{Actor, Fence};
 use serde_json::Value;
@@ -158,6 +158,6 @@ impl Rig {
 
     /// Processes of this caller that are left anywhere; they are killed, so that a failing test leaves none.
     pub(super) fn left(&self) -> usize {
-        SystemProcesses.kill_marked(std::slice::from_ref(&self.child), u64::MAX)
+        kill_marked(std::slice::from_ref(&self.child), u64::MAX)
     }
 }

@@ -1,9 +1,10 @@
 //! Processes of which a test says which are dead.
 
 use legwork_core::ids::ChildId;
-use legwork_core::ports::{Liveness, Processes};
+use legwork_core::ports::{Liveness, Pending, Processes};
 use legwork_core::record::{Process, ProcessGroup};
 use std::collections::HashSet;
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
@@ -40,14 +41,16 @@ impl Processes for FakeProcesses {
         if is_unclear { Liveness::Unclear } else { Liveness::Alive }
     }
 
-    fn kill_group(&self, _: &ProcessGroup) {}
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+        Box::pin(ready(vec![true; groups.len()]))
+    }
 
     fn ticks(&self) -> u64 {
         0
     }
 
-    fn kill_marked(&self, _: &[ChildId], _: u64) -> usize {
-        0
+    fn kill_marked(&self, _: Vec<ChildId>, _: u64) -> Pending<'_, usize> {
+        Box::pin(ready(0))
     }
 }
 

@@ -7,10 +7,11 @@ use super::worker::Workers;
 use crate::shaky::ShakyStore;
 use crate::unwritten::Unwritten;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
-use legwork_core::ports::{Conversations, Held, Liveness, Processes, StoreError};
+use legwork_core::ports::{Conversations, Held, Liveness, Pending, Processes, StoreError};
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
 use legwork_engine::recovery::Orphans;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring, lease};
+use std::future::ready;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -146,14 +147,16 @@ impl Processes for Neighbours {
         if self.0.shared().dead.contains(&process.pid) { Liveness::Dead } else { Liveness::Alive }
     }
 
-    fn kill_group(&self, _: &ProcessGroup) {}
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+        Box::pin(ready(vec![true; groups.len()]))
+    }
 
     fn ticks(&self) -> u64 {
         0
     }
 
-    fn kill_marked(&self, _: &[ChildId], _: u64) -> usize {
-        0
+    fn kill_marked(&self, _: Vec<ChildId>, _: u64) -> Pending<'_, usize> {
+        Box::pin(ready(0))
     }
 }
 

@@ -4,7 +4,7 @@
 use super::supervision::{self, Schedule, Verdict};
 use super::{Book, Delegated, Effect, Gate, ReplyTo, Tracked};
 use legwork_core::child::{ChildEvent, ChildState};
-use legwork_core::ids::{ChildId, UnitId};
+use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::StopNotice;
 use legwork_core::report::Report;
@@ -177,7 +177,7 @@ impl Book {
     fn in_scope(&self, scope: &Scope) -> Vec<ChildId> {
         let hit = |delegated: &Delegated, index: usize| match scope {
             Scope::Delegation(id) => delegated.accepted.delegation == *id,
-            Scope::Unit(id) => unit_of(delegated, index).is_some_and(|unit| unit == id),
+            Scope::Unit(id) => delegated.unit(index).id == *id,
             Scope::Child(id) => delegated.children[index].id == *id,
             Scope::Session(id) => delegated.accepted.lineage.session == *id,
             Scope::All => true,
@@ -201,9 +201,4 @@ impl Book {
             .filter(|(delegated, index, child)| child.state.outcome().is_none() && wanted(delegated, *index));
         wanted.map(|(_, _, child)| child.id.clone()).collect()
     }
-}
-
-fn unit_of(delegated: &Delegated, index: usize) -> Option<&UnitId> {
-    let unit = delegated.accepted.units.iter().find(|unit| unit.task_indexes.contains(&index))?;
-    Some(&unit.id)
 }

@@ -2,14 +2,13 @@
 //! children for another attempt. Where one of them cannot be worked on in this process, the tree is left to another one.
 
 use super::owners::{Owners, Whose};
-use super::settling::left_by;
+use super::settling::{goes_on, left_by};
 use super::trees::Tree;
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
 use crate::dispatcher::{Heirloom, Message};
 use crate::handle::Handle;
-use legwork_core::batch::OnCrash;
-use legwork_core::child::{AfterLoss, ChildState};
+use legwork_core::child::AfterLoss;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::ports::{Steer, StoreError};
 use legwork_core::record::DelegationRecord;
@@ -175,17 +174,6 @@ struct Withheld {
     lacking: Vec<(DelegationId, String)>,
     /// Whether nothing of it goes on, so that it is left as it is.
     is_all: bool,
-}
-
-/// Whether the child of that task gets another attempt.
-fn goes_on(record: &DelegationRecord, index: usize) -> bool {
-    match record.children[index].state {
-        ChildState::Queued { .. }
-        | ChildState::Running { .. }
-        | ChildState::Parked { .. }
-        | ChildState::Waiting { .. } => record.accepted.on_crash(index) == OnCrash::Resume,
-        ChildState::Stopping { .. } | ChildState::Settled(_) => false,
-    }
 }
 
 /// What was said to the child and not read; the news of the store begins after that.

@@ -71,13 +71,18 @@ async fn settle_found(
 
 /// Whether some child of it is to go on after a crash.
 pub fn may_go_on(record: &DelegationRecord) -> bool {
-    record.children.iter().enumerate().any(|(index, child)| match child.state {
-        ChildState::Settled(_) | ChildState::Stopping { .. } => false,
+    (0..record.children.len()).any(|index| goes_on(record, index))
+}
+
+/// Whether the child of that task gets another attempt.
+pub(super) fn goes_on(record: &DelegationRecord, index: usize) -> bool {
+    match record.children[index].state {
         ChildState::Queued { .. }
         | ChildState::Running { .. }
         | ChildState::Parked { .. }
         | ChildState::Waiting { .. } => record.accepted.on_crash(index) == OnCrash::Resume,
-    })
+        ChildState::Stopping { .. } | ChildState::Settled(_) => false,
+    }
 }
 
 async fn settle_one(

@@ -11,6 +11,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Mistakes that are named.
 const ERRORS_MAX: usize = 10;
@@ -18,6 +19,9 @@ const ERRORS_MAX: usize = 10;
 const ERROR_BYTES_MAX: usize = 300;
 /// What stands around a block of code.
 const FENCE: &str = "```";
+
+/// Checks at once, in the whole process: one that is given up goes on, and must not keep others from their threads.
+static CHECKS: Semaphore = Semaphore::const_new(2);
 
 /// A schema that can be held against answers.
 #[derive(Debug, Clone)]
@@ -35,32 +39,44 @@ impl Contract {
     /// # Errors
     /// Why it is none, or that its parts refer to each other so often that a check would hardly end.
     pub fn of(schema: &Value) -> Result<Contract, String> {
-        if effort::looks(schema, effort::LEVELS_AT_FIRST) > effort::LOOKS_MAX {
+        let validator = jsonschema::options().build(schema).map_err(|error| named(&error))?;
+        let effort = effort::of(schema, effort::LEVELS_AT_FIRST);
+        if let Some(reference) = effort.unfollowed {
+            return Err(format!(
+                "the reference `{reference}` is not followed here; refer to a part of the schema as `#/$defs/NAME`, without \
+                 `$id` in the parts"
+            ));
+        }
+        if effort.looks > effort::LOOKS_MAX {
             return Err(format!(
                 "its parts refer to each other so often that one value would be looked at more than {} times; \
                  name fewer alternatives within alternatives",
                 effort::LOOKS_MAX
             ));
         }
-        match jsonschema::options().build(schema) {
-            Ok(validator) => {
-                Ok(Contract { validator: Arc::new(validator), schema: Arc::new(schema.clone()) })
-            }
-            Err(error) => Err(named(&error)),
-        }
+        Ok(Contract { validator: Arc::new(validator), schema: Arc::new(schema.clone()) })
     }
 
     /// As [`Contract::misses`], on a thread for such things and for at most `limit`. A check that is given up holds its thread
     /// until it has ended; one that would take far too long is not begun.
     pub async fn checked(&self, answer: &str, limit: Duration) -> Checked {
         let (contract, answer) = (self.clone(), answer.to_owned());
-        let checking = tokio::task::spawn_blocking(move || match contract.levels_too_many(&answer) {
+        let check = move || match contract.levels_too_many(&answer) {
             Some(levels) => Err(format!(
                 "$: whether it fits is not known: the value is nested {levels} levels deep, and the schema branches into itself \
                  at each of them, so that a check would hardly end. Simplify the schema, or ask for a flatter value"
             )),
             None => Ok(contract.misses(&answer)),
-        });
+        };
+        let checking = async {
+            // Nobody closes it, and without a turn of its own a check would only be one more at once.
+            let turn = CHECKS.acquire().await.ok();
+            let checking = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                check()
+            });
+            checking.await
+        };
         // Deadline: nobody can tell how long a schema takes; an answer is not kept back for it.
         match tokio::time::timeout(limit, checking).await {
             Ok(Ok(checked)) => checked,
@@ -77,7 +93,7 @@ impl Contract {
         let values =
             candidates(answer).into_iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
         let deepest = values.map(|value| effort::levels(&value)).max()?;
-        (effort::looks(&self.schema, deepest) > effort::LOOKS_MAX).then_some(deepest)
+        (effort::of(&self.schema, deepest).looks > effort::LOOKS_MAX).then_some(deepest)
     }
 
     /// What of an answer does not fit, each as a path from `$` with a message, at most ten; none when it fits. The value is

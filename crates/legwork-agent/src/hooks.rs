@@ -109,12 +109,14 @@ impl HookRunner {
         if self.hooks.subagent_start.is_empty() {
             return;
         }
-        let Some(record) = self.record(&child.delegation).await else { return };
+        let record = self.record(&child.delegation).await;
+        let Some(record) = record.filter(|record| record.owner.id == self.owner) else { return };
         let payload = payload::started(&record, child, self.depth_max);
         self.fire("subagent_start", &self.hooks.subagent_start, (&record, child, &payload)).await;
     }
 
-    /// What was told of the last child of a unit comes after all that was told of its siblings.
+    /// What was told of the last child of a unit comes after all that was told of its siblings. It ended here, whoever has the
+    /// rest of its delegation by the time this is heard.
     async fn settled(&self, Settled { child, ends_unit }: &Settled) {
         let Some(record) = self.record(&child.delegation).await else { return };
         if let Some(payload) = payload::stopped(&record, child, self.depth_max) {
@@ -128,7 +130,7 @@ impl HookRunner {
 
     async fn record(&self, delegation: &DelegationId) -> Option<DelegationRecord> {
         match self.facts.delegation(delegation).await {
-            Ok(record) => record.filter(|record| record.owner.id == self.owner),
+            Ok(record) => record,
             Err(error) => {
                 tracing::warn!(%delegation, %error, "a hook is not fired, because the store cannot be read");
                 None

@@ -246,10 +246,11 @@ impl Turn<'_> {
     }
 
     /// After an answer nothing comes, unless something was said to the agent while it answered, or its answer does not meet
-    /// its schema: then it is asked again, if it may.
+    /// its schema: then it is asked again, if it may. A child whose process ends is asked by whoever goes on with it.
     async fn after_answer(&mut self, reply: &Reply) -> Next {
         self.ahead = Ahead::Answered;
-        if self.stop.now().is_some() || self.exhausted().is_some() {
+        let stop = self.stop.now();
+        if stop.is_some_and(|notice| !self.lets_finish(notice)) || self.exhausted().is_some() {
             return Next::End(None);
         }
         let (before, mark) = (self.corrected.clone(), self.mark());
@@ -258,6 +259,12 @@ impl Turn<'_> {
             None => self.correction(reply).await,
         };
         let Some(said) = said else { return Next::End(None) };
+        if let Some(notice) = stop {
+            self.take_back(mark);
+            self.corrected = before;
+            self.ahead = Ahead::End(Way::Stopped(notice));
+            return Next::End(None);
+        }
         match self.fitting(Some(said), mark) {
             // There is no room to ask again, and there is an answer.
             Next::End(_) => {

@@ -312,6 +312,7 @@ impl Book {
 
     fn remove(&mut self, id: &DelegationId) {
         let Some(delegated) = self.delegations.remove(id) else { return };
+        self.parting.remove(id);
         let gone: HashSet<&ChildId> = delegated.children.iter().map(|child| &child.id).collect();
         self.queue.remove_all(|child| gone.contains(child));
         self.heirs.remove_all(|child| gone.contains(child));

@@ -360,7 +360,10 @@ impl Dispatcher {
         for (delegation, why) in std::mem::take(&mut done.refused) {
             self.give_up(&delegation, &why, &mut done.effects);
         }
-        for effect in done.effects {
+        // Trees are let go of last: what the same commit settled is told of while they are still known.
+        let (partings, others): (Vec<Effect>, Vec<Effect>) =
+            done.effects.into_iter().partition(|effect| matches!(effect, Effect::LetGo(_)));
+        for effect in others.into_iter().chain(partings) {
             self.perform(effect);
         }
     }

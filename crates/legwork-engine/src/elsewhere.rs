@@ -61,10 +61,9 @@ pub(crate) async fn stop(wiring: &Wiring, scope: Scope, notice: StopNotice) -> S
 }
 
 async fn asked(wiring: &Wiring, scope: Scope, notice: StopNotice) -> Result<Vec<ChildId>, StoreError> {
-    let record = record(wiring.store.as_ref(), &scope).await?;
-    let Some(record) = record.filter(|record| record.owner.id != wiring.owner.id) else {
-        return Ok(Vec::new());
-    };
+    // Also for a row of this process that it has not in hand: it had given the work up or is about to leave it, and whoever
+    // takes it up hears of the stop.
+    let Some(record) = record(wiring.store.as_ref(), &scope).await? else { return Ok(Vec::new()) };
     let children = open_in(&record, &scope);
     if !children.is_empty() {
         let request = Request {

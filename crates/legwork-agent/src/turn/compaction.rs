@@ -93,6 +93,7 @@ impl Turn<'_> {
         let again = error.reason == FailureReason::ContextOverflow
             && self.pace.may_overflow()
             && self.exhausted().is_none()
+            && self.stop.now().is_none()
             && place.is_some();
         if !again {
             return Err(self.unanswered(error).await);

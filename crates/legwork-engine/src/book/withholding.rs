@@ -22,11 +22,15 @@ impl Book {
         }
     }
 
-    /// Forgets delegations that are left to another process. Those that have settled meanwhile stay.
+    /// Forgets delegations that are left to another process. Those that have settled meanwhile stay, and all do when something
+    /// of them goes on again: the wish was one of an earlier time then.
     pub fn part(&mut self, delegations: &[DelegationId]) -> Vec<DelegationId> {
         for id in delegations {
             let root = self.root_of(id);
             self.parting.remove(&root);
+        }
+        if delegations.iter().any(|id| self.goes_on(id)) {
+            return Vec::new();
         }
         let mut left = delegations.to_vec();
         left.retain(|id| self.delegations.get(id).is_some_and(|delegated| !delegated.is_settled()));

@@ -9,7 +9,7 @@ use crate::runner::{Run, Runner};
 use crate::steering;
 use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
-use legwork_core::ids::{ChildId, DelegationId, RequestId};
+use legwork_core::ids::{ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
 use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Stopped};
 use legwork_core::report::Report;
@@ -190,10 +190,16 @@ impl Dispatcher {
         if self.commits.holds_any_of(&delegations) {
             return self.commits.then(Effect::LetGo(delegations));
         }
-        for delegation in &delegations {
-            self.untell(delegation);
-        }
+        let units: Vec<(DelegationId, Vec<UnitId>)> =
+            delegations.iter().map(|id| (id.clone(), self.units_of(id))).collect();
         let left = self.book.part(&delegations);
+        for (_, units) in units.iter().filter(|(id, _)| left.contains(id)) {
+            for unit in units {
+                self.told.remove(unit);
+                // Nobody here brings its end any more; what the store knows of it is what there is.
+                answer(self.waiting.unit_joins.remove(unit), &Ok(()));
+            }
+        }
         self.chores.leave(left);
     }
 
@@ -206,10 +212,14 @@ impl Dispatcher {
     }
 
     fn untell(&mut self, delegation: &DelegationId) {
-        let units = self.book.delegation(delegation).map(|delegated| delegated.accepted.units.as_slice());
-        for unit in units.unwrap_or_default() {
-            self.told.remove(&unit.id);
+        for unit in self.units_of(delegation) {
+            self.told.remove(&unit);
         }
+    }
+
+    fn units_of(&self, delegation: &DelegationId) -> Vec<UnitId> {
+        let units = self.book.delegation(delegation).map(|delegated| delegated.accepted.units.as_slice());
+        units.unwrap_or_default().iter().map(|unit| unit.id.clone()).collect()
     }
 
     /// The store would not record facts of this delegation: it is given up here, and whoever waits is told.
@@ -224,7 +234,7 @@ impl Dispatcher {
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(delegation, mine));
         self.untell(delegation);
-        let units = self.book.delegation(delegation).map(|delegated| delegated.accepted.units.clone());
+        let units = self.units_of(delegation);
         self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {
@@ -238,8 +248,8 @@ impl Dispatcher {
             Refused::Append(_) => Ok(()),
             Refused::Store(error) => Err(error.to_string()),
         };
-        for unit in units.unwrap_or_default() {
-            answer(self.waiting.unit_joins.remove(&unit.id), &told);
+        for unit in units {
+            answer(self.waiting.unit_joins.remove(&unit), &told);
         }
         self.answer_joins(delegation, &told);
     }

@@ -79,7 +79,10 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
             rest.show_stored(&ticket.delegation, &mut signals).await?
         }
         Ended::Released => {
-            rest.show_stored(&ticket.delegation, &mut signals).await?;
+            // What cannot be shown is stored all the same, and the signal is what ended this process.
+            if let Err(error) = rest.show_stored(&ticket.delegation, &mut signals).await {
+                stderr::tell(&format!("error: {}", wording::plain(&error.to_string())));
+            }
             return Ok(Exit::Terminated);
         }
         Ended::LeftAtOnce => Exit::Interrupted,

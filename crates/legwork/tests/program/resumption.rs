@@ -282,6 +282,26 @@ fn k33_a_reply_that_comes_after_the_program_was_told_to_end_is_kept_and_not_aske
     assert_undisturbed(&server, &home, &id);
 }
 
+/// Proves SCHEMA-4 across the end of a process.
+#[test]
+fn k33_an_answer_that_comes_at_the_end_and_does_not_fit_is_corrected_by_whoever_goes_on() {
+    let script = Script::new().step(gate("reply").say("in plain words")).step(say("{\"said\": \"it\"}"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let schema = json!({"type": "object", "required": ["said"]});
+    home.write("tasks.json", json!({"tasks": [{"goal": "say it", "output_schema": schema}]}).to_string());
+    let running = home.legwork(&["delegate", "tasks.json"]).set("stop_grace_ms", 30_000).start();
+    let id = running.delegation();
+    server.gate("reply").wait_reached();
+    running.signal(Signal::SIGTERM);
+    server.gate("reply").open();
+    assert_eq!(running.wait().code, 143);
+    let ended = results(&home, &id);
+    let entry = &ended.results()[0];
+    assert_eq!((&entry["schema_valid"], &entry["schema_retries"]), (&json!(true), &json!(1)), "{ended}");
+    assert_eq!((ended.code, server.log().entries().len()), (0, 2), "{}", server.log().summary());
+}
+
 #[test]
 fn k33_a_worker_takes_what_lost_its_process_leaves_the_living_alone_and_releases_when_told_to_end() {
     let scripts = Scripts::default()

@@ -5,12 +5,15 @@ use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
-use legwork_core::ports::{Refusal, StopNotice};
+use legwork_core::ports::{Facts, Refusal, StopNotice};
+use legwork_core::record::{DelegationRecord, OwnerRecord, Process};
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use legwork_core::time::{Moment, Now, Timestamp};
-use legwork_engine::book::{Book, Effect, Event, NewIds, ReplyTo};
+use legwork_engine::book::{Adopted, Book, Effect, Event, NewIds, ReplyTo};
 use legwork_engine::{AtCapacity, Options, Patience};
+use legwork_testkit::memory::MemoryStore;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const GRACE: u64 = 1_000;
@@ -179,4 +182,40 @@ fn k33_a_run_that_ended_after_the_release_was_cut_once_more() {
     book.step(Event::Released, at(0));
     assert_eq!(end(&mut book, child(1, 0)), []);
     assert_eq!(book.next_deadline(), None);
+}
+
+/// What the store holds of a call of this owner's, before anything of it has begun.
+async fn stored(delegation: u32, tasks: usize) -> DelegationRecord {
+    let effects = call(&mut book(0), delegation, tasks, None);
+    let accepted = effects.into_iter().find_map(|effect| match effect {
+        Effect::Record(append) => Some(append),
+        _ => None,
+    });
+    let store = MemoryStore::new();
+    let process = Process { boot_id: "boot".to_owned(), pid: 1, start_ticks: 1 };
+    store.enter(OwnerRecord::new(OwnerId::from_bits(1), process), Timestamp(0)).await.expect("it enters");
+    let answers = store.append(vec![accepted.expect("it is accepted")]).await.expect("it is stored");
+    assert_eq!(answers, [Ok(())]);
+    let record = store.delegation(&DelegationId::from_bits(delegation)).await.expect("readable");
+    record.expect("it is there")
+}
+
+fn adopt(book: &mut Book, record: &DelegationRecord, withheld: &[usize]) -> Vec<Effect> {
+    let (losses, withheld) = (BTreeMap::new(), withheld.iter().copied().collect());
+    book.step(Event::Adopted(vec![Adopted { record: record.clone(), losses, withheld }]), at(0))
+}
+
+#[tokio::test]
+async fn k34_a_tree_that_goes_on_again_was_parted_with_by_a_wish_of_before() {
+    let (mut book, record) = (book(1), stored(1, 2).await);
+    let id = DelegationId::from_bits(1);
+    let left = |effects: &[Effect]| effects.contains(&Effect::LetGo(vec![id.clone()]));
+    assert!(left(&adopt(&mut book, &record, &[0, 1])), "nothing of it can go on");
+    withdraw(&mut book, 1);
+    let effects = adopt(&mut book, &record, &[1]);
+    assert!(effects.contains(&Effect::Start(child(1, 0))), "{effects:?}");
+    assert_eq!(book.part(std::slice::from_ref(&id)), Vec::<DelegationId>::new());
+    assert!(state(&book, &child(1, 0)).has_runner());
+    assert!(left(&end(&mut book, child(1, 0))), "nothing of it goes on any more, and that is noticed again");
+    assert_eq!(book.part(std::slice::from_ref(&id)), [id]);
 }

@@ -97,8 +97,7 @@ fn disp_16_six_tasks_in_two_groups_and_alone_come_back_as_five_completions() {
     assert!(whole.contains("Its other units report in messages of their own"));
     assert!(log.violations().is_empty(), "{}", log.summary());
     assert!(units(&home).iter().all(|unit| unit["delivery"] == "delivered"));
-    screen.press("\u{4}");
-    assert_eq!(screen.wait_for_end(), 0);
+    assert_eq!(screen.leave(), 0);
 }
 
 fn open_all(server: &ScriptedServer) {
@@ -292,8 +291,7 @@ fn cap_06_with_the_only_slot_taken_a_call_is_carried_out_inline() {
     screen.wait_for("Noted.");
     let deliveries: Vec<Value> = units(&home).iter().map(|unit| unit["delivery"].clone()).collect();
     assert_eq!(deliveries, ["delivered", "delivered"]);
-    screen.press("\u{4}");
-    assert_eq!(screen.wait_for_end(), 0);
+    assert_eq!(screen.leave(), 0);
     home.assert_nothing_runs();
 }
 
@@ -326,8 +324,7 @@ fn disp_24_a_stop_of_the_turn_reaches_a_call_that_was_handed_back_to_it_and_no_o
     });
     let heard = log.entries().last().expect("requests").body.to_string();
     assert!(heard.contains("stopped because its parent was stopped"), "{heard}");
-    screen.press("\u{4}");
-    assert_eq!(screen.wait_for_end(), 0);
+    assert_eq!(screen.leave(), 0);
 }
 
 /// Proves DISP-7: what had ended keeps its own entry, and the others name the stop.
@@ -358,8 +355,7 @@ fn disp_07_of_a_call_that_is_stopped_in_its_turn_the_finished_tasks_keep_their_r
     for words in ["yew is done", "stopped because its parent was stopped"] {
         assert!(heard.contains(words), "{words} is missing in {heard}");
     }
-    screen.press("\u{4}");
-    assert_eq!(screen.wait_for_end(), 0);
+    assert_eq!(screen.leave(), 0);
 }
 
 #[test]
@@ -396,8 +392,7 @@ fn evt_16_of_a_mixed_unit_each_end_is_counted_as_what_it_is() {
     screen.wait_for("›");
     screen.press("send them out\r");
     screen.wait_for("All came.");
-    screen.press("\u{4}");
-    assert_eq!(screen.wait_for_end(), 0);
+    assert_eq!(screen.leave(), 0);
     let json = |arguments: &[&str]| home.legwork(&[&["sessions", "--json"], arguments].concat()).run().json();
     let id = json(&[])["sessions"][0]["session_id"].as_str().expect("an id").to_owned();
     let told = json(&["show", &id]);
@@ -449,6 +444,5 @@ fn note_05_a_failure_is_told_as_a_turn_of_its_own_and_the_whole_result_still_com
         "the failure is in the whole result too: {whole}"
     );
     assert!(log.violations().is_empty(), "{}", log.summary());
-    screen.press("\u{4}");
-    assert_eq!(screen.wait_for_end(), 0);
+    assert_eq!(screen.leave(), 0);
 }

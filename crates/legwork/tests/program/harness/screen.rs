@@ -95,6 +95,16 @@ impl Screen {
         })
     }
 
+    /// Leaves a conversation once it shows that none of its subagents runs, and gives its exit code. Whoever leaves while one
+    /// seems to run is asked what becomes of it.
+    #[track_caller]
+    pub fn leave(&mut self) -> i32 {
+        self.wait_for_rest();
+        self.wait_without(" running");
+        self.press("\u{4}");
+        self.wait_for_end()
+    }
+
     /// Waits until the screen is as it should be.
     #[track_caller]
     pub fn wait(&self, what: &str, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {

@@ -38,6 +38,8 @@ struct Seen {
     number: usize,
     usage: Usage,
     cost: Cost,
+    /// It has ended, and nothing begins it again.
+    has_ended: bool,
 }
 
 /// How many there are.
@@ -50,8 +52,10 @@ pub struct Counts {
 }
 
 impl Roster {
-    /// Takes the present list over; whoever is missing in it is gone. Says whether anything is shown differently.
-    pub fn replace(&mut self, children: Vec<ChildView>) -> bool {
+    /// Takes the present list over; whoever is missing in it is gone. A list may have been made before an end that is known
+    /// here already. Says whether anything is shown differently.
+    pub fn replace(&mut self, mut children: Vec<ChildView>) -> bool {
+        children.retain(|child| !self.seen.get(&child.child).is_some_and(|seen| seen.has_ended));
         for child in &children {
             let seen = self.meet(&child.child);
             (seen.usage, seen.cost) = (child.pulse.usage, child.pulse.cost);
@@ -67,6 +71,7 @@ impl Roster {
         self.children.retain(|known| known.child != *child);
         let seen = self.meet(child);
         (seen.usage, seen.cost) = (facts.usage, facts.cost);
+        seen.has_ended = true;
     }
 
     /// How many there are.
@@ -137,7 +142,7 @@ impl Roster {
     /// Gives it a number at first sight.
     fn meet(&mut self, child: &ChildId) -> &mut Seen {
         let number = self.seen.len() + 1;
-        let new = Seen { number, usage: Usage::default(), cost: Cost::Unknown };
+        let new = Seen { number, usage: Usage::default(), cost: Cost::Unknown, has_ended: false };
         self.seen.entry(child.clone()).or_insert(new)
     }
 

@@ -345,6 +345,16 @@ fn leaving_asks_what_becomes_of_the_subagents() {
 }
 
 #[test]
+fn k39_a_list_that_was_made_before_an_end_brings_nobody_back() {
+    let mut stage = conversation(80, 24, Colours::Off);
+    stage.view.set_children(children(1, 0));
+    stage.settles(0, Outcome::Succeeded, None);
+    stage.view.set_children(children(1, 0));
+    assert!(!stage.view.has_children());
+    assert_eq!(stage.press(Key::EndOfInput), Some(Intent::Leave(Leaving::Now)));
+}
+
+#[test]
 fn a_conversation_that_cannot_be_left_to_a_worker_goes_on() {
     let mut stage = conversation(80, 24, Colours::Off);
     stage.view.set_children(children(1, 0));

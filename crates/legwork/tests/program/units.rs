@@ -305,6 +305,7 @@ fn disp_24_a_stop_of_the_turn_reaches_a_call_that_was_handed_back_to_it_and_no_o
     screen.wait_for("It is on its way.");
     screen.press("elm\r");
     server.gate("elm").wait_reached();
+    screen.wait_for_turn("elm");
     screen.press("\u{3}");
     until("elm to be stopped", || {
         let list = home.list();
@@ -343,6 +344,7 @@ fn disp_07_of_a_call_that_is_stopped_in_its_turn_the_finished_tasks_keep_their_r
     server.gate("yew").open();
     let two = || home.list().into_iter().find(|delegation| delegation.to_string().contains("piece yew"));
     until("yew to have ended", || two()?.to_string().contains("\"completed\"").then_some(()));
+    screen.wait_for_turn("two");
     screen.press("\u{3}");
     until("fir to be stopped", || two()?.to_string().contains("\"interrupted\"").then_some(()));
     ["ash", "oak"].iter().for_each(|name| server.gate(name).open());

@@ -88,11 +88,14 @@ impl Screen {
     /// Waits until no turn runs, after one has begun.
     #[track_caller]
     pub fn wait_for_rest(&self) -> Vec<String> {
-        const DOING: [&str; 6] =
-            ["waiting for the model", "thinking", "writing", "working", "trying again", "stopping"];
-        self.wait("the end of the turn", |rows| {
-            !rows.iter().any(|row| DOING.iter().any(|doing| row.starts_with(doing)))
-        })
+        self.wait("the end of the turn", |rows| !shows_a_turn(rows))
+    }
+
+    /// Waits until the turn that answers `said` is seen to run: an interrupt before that is none of a turn.
+    #[track_caller]
+    pub fn wait_for_turn(&self, said: &str) -> Vec<String> {
+        self.wait_for(&format!("› {said}"));
+        self.wait("a turn", shows_a_turn)
     }
 
     /// Leaves a conversation once it shows that none of its subagents runs, and gives its exit code. Whoever leaves while one
@@ -189,4 +192,10 @@ fn read(mut output: File, terminal: Arc<Mutex<Terminal>>, written: Arc<Mutex<Vec
             terminal.lock().unwrap_or_else(PoisonError::into_inner).feed(text.as_str());
         }
     })
+}
+
+fn shows_a_turn(rows: &[String]) -> bool {
+    const DOING: [&str; 6] =
+        ["waiting for the model", "thinking", "writing", "working", "trying again", "stopping"];
+    rows.iter().any(|row| DOING.iter().any(|doing| row.starts_with(doing)))
 }

@@ -24,6 +24,8 @@ const CROWD: usize = 1000;
 const LOOKS: usize = 21;
 /// Delegations of each of two processes.
 const EACH: usize = 500;
+/// Of those, in each reply.
+const IN_A_REPLY: usize = 50;
 /// Results that wait for somebody.
 const UNFETCHED: usize = 10_000;
 const TASK: &str = "work on piece ";
@@ -102,7 +104,7 @@ fn steers(home: &Home, server: &ScriptedServer, child: &str) -> Vec<f64> {
     receipts().iter().filter_map(on_its_way).collect()
 }
 
-/// Two processes on one state folder, each with a reply that makes five hundred delegations.
+/// Two processes on one state folder, each with replies that make five hundred delegations.
 fn two_at_once() {
     println!("two processes, {EACH} delegations each, one state folder");
     let script = Script::from_fn(|talk: &Conversation| {
@@ -110,9 +112,12 @@ fn two_at_once() {
         if first.starts_with(TASK) {
             return say("done");
         }
+        // As many calls in a reply as are carried out of one.
+        let replies = EACH / IN_A_REPLY;
         match talk.step() {
-            0 => calls((0..EACH).map(|number| {
-                Call::new("delegate_task", json!({"tasks": [{"goal": format!("{TASK}{number} of {first}")}]}))
+            step if step < replies => calls((0..IN_A_REPLY).map(|number| {
+                let goal = format!("{TASK}{number} in reply {step} of {first}");
+                Call::new("delegate_task", json!({"tasks": [{ "goal": goal }]}))
             })),
             _ => say("all of them are back"),
         }

@@ -34,20 +34,12 @@ fn view(record: &DelegationRecord, task_index: usize, (runner, now): (Runner, Ti
     let moved = child.pulse.as_ref().map(|(_, at)| *at).or(child.started_at);
     let since = |at: Option<Timestamp>| at.map_or(Duration::ZERO, |at| now.since(at));
     ChildView {
-        delegation: accepted.delegation.clone(),
-        session: accepted.lineage.session.clone(),
-        parent: accepted.lineage.parent.clone(),
-        child: child.id.clone(),
-        task_index,
-        task_count: accepted.tasks.len(),
-        goal: accepted.tasks[task_index].goal.clone(),
-        model: accepted.model_of(task_index).to_owned(),
-        transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),
         state: child.state,
         runner,
         pulse: child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default(),
         elapsed: since(child.started_at),
         quiet: since(moved),
+        ..ChildView::accepted(accepted, task_index, child.id.clone())
     }
 }
 

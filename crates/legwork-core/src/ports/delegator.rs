@@ -290,3 +290,29 @@ pub struct ChildView {
     /// Since its pulse last moved.
     pub quiet: Duration,
 }
+
+impl ChildView {
+    /// The view of a child of which nothing is known but what was accepted: it waits, here, and nothing has moved.
+    /// Whoever sees more of it says so.
+    ///
+    /// `task_index` is the position of a task of `accepted`.
+    #[must_use]
+    pub fn accepted(accepted: &Accepted, task_index: usize, child: ChildId) -> ChildView {
+        ChildView {
+            delegation: accepted.delegation.clone(),
+            session: accepted.lineage.session.clone(),
+            parent: accepted.lineage.parent.clone(),
+            child,
+            task_index,
+            task_count: accepted.tasks.len(),
+            goal: accepted.tasks[task_index].goal.clone(),
+            model: accepted.model_of(task_index).to_owned(),
+            transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),
+            state: ChildState::NEW,
+            runner: Runner::Here,
+            pulse: Pulse::default(),
+            elapsed: Duration::ZERO,
+            quiet: Duration::ZERO,
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::Dispatcher;
 use crate::book::{Delegated, Tracked};
 use legwork_core::ids::DelegationId;
-use legwork_core::ports::{ChildView, Runner};
+use legwork_core::ports::ChildView;
 use legwork_core::time::Moment;
 use std::time::Duration;
 
@@ -22,26 +22,16 @@ impl Dispatcher {
     }
 
     fn view_of(&self, delegated: &Delegated, task_index: usize, child: &Tracked, now: Moment) -> ChildView {
-        let accepted = &delegated.accepted;
         let run = self.runs.get(&child.id);
         let pulse = run.map_or_else(|| child.pulse.clone(), |run| run.pulse.borrow().clone());
         let moved = if pulse.beat == child.pulse.beat { child.moved } else { now };
         let end = child.ended.unwrap_or(now);
         ChildView {
-            delegation: accepted.delegation.clone(),
-            session: accepted.lineage.session.clone(),
-            parent: accepted.lineage.parent.clone(),
-            child: child.id.clone(),
-            task_index,
-            task_count: accepted.tasks.len(),
-            goal: accepted.tasks[task_index].goal.clone(),
-            model: accepted.model_of(task_index).to_owned(),
-            transcript: accepted.transcripts.get(task_index).filter(|path| !path.is_empty()).cloned(),
             state: child.state,
-            runner: Runner::Here,
             pulse,
             elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),
             quiet: end.since(moved),
+            ..ChildView::accepted(&delegated.accepted, task_index, child.id.clone())
         }
     }
 }

@@ -18,7 +18,7 @@ mod waiting;
 use crate::book::{Adopted, Book, Effect, Event};
 use crate::courier::Routes;
 use crate::detached;
-use crate::handle::Handle;
+use crate::handle::{Handle, Hold};
 use crate::options::Options;
 use crate::runner::Run;
 use crate::steering::Said;
@@ -61,6 +61,8 @@ pub(crate) enum Message {
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
     /// Which delegations this process has in hand: those it knows, and those of which something here has not ended.
     InHand(oneshot::Sender<HashSet<DelegationId>>),
+    /// How one of them stands here.
+    Hold(DelegationId, oneshot::Sender<Hold>),
     /// Where a child of this process stands, which the store may not know yet.
     Standing(ChildId, oneshot::Sender<Option<ChildState>>),
     Parked(ChildId),
@@ -128,6 +130,8 @@ pub(crate) struct Dispatcher {
     settled: VecDeque<DelegationId>,
     /// How many children of each unit have settled, and that is stored.
     told: HashMap<UnitId, usize>,
+    /// Why work was given up that nobody has taken up again here.
+    given_up: HashMap<DelegationId, String>,
     /// What is told of settled children once their settling is durable.
     ends: HashMap<ChildId, End>,
 }
@@ -155,6 +159,7 @@ impl Dispatcher {
             waiting: Waiting::default(),
             settled: VecDeque::new(),
             told: HashMap::new(),
+            given_up: HashMap::new(),
             ends: HashMap::new(),
         };
         if paused {
@@ -236,6 +241,10 @@ impl Dispatcher {
                 // As above.
                 reply.send(self.in_hand()).ok();
             }
+            Message::Hold(delegation, reply) => {
+                // As above.
+                reply.send(self.hold(&delegation)).ok();
+            }
             Message::Standing(child, reply) => {
                 let known = self.book.child(&child);
                 reply.send(known.map(|(delegated, index)| delegated.children[index].state)).ok();
@@ -264,6 +273,13 @@ impl Dispatcher {
         let known = self.book.delegations().map(|delegated| &delegated.accepted.delegation);
         let running = self.runs.values().map(|run| &run.delegation);
         known.chain(running).chain(self.book.leaving()).chain(self.chores.leaving()).cloned().collect()
+    }
+
+    fn hold(&self, delegation: &DelegationId) -> Hold {
+        if self.in_hand().contains(delegation) {
+            return Hold::InHand;
+        }
+        self.given_up.get(delegation).map_or(Hold::NotHere, |why| Hold::GivenUp(why.clone()))
     }
 
     fn dispatch(&mut self, batch: Box<NewBatch>, caller: Caller) {

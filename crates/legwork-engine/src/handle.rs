@@ -5,6 +5,7 @@ use crate::detached;
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
 use crate::options::{Options, OptionsError};
+use crate::recovery::RecoveryError;
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
@@ -46,6 +47,18 @@ pub struct Handle {
     wiring: Wiring,
     /// Whose turn it is to take work over.
     recovering: Arc<Semaphore>,
+}
+
+/// How a delegation stands in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// It is worked on here, or something of it here has not ended.
+    InHand,
+    /// It was given up here, because the store would not take what became of it; the reason. Nobody works on it until
+    /// [`Handle::recover`] takes it up again, here or elsewhere.
+    GivenUp(String),
+    /// This process knows nothing of it.
+    NotHere,
 }
 
 /// Why the engine did not start.
@@ -135,6 +148,15 @@ impl Handle {
     pub async fn settled(&self, delegation: &DelegationId) {
         // An engine that has ended has nothing left to wait for.
         self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
+    }
+
+    /// Whether this process works on the delegation, and if it gave it up, why.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Closed`]: the engine has ended, and nothing is in hand any more.
+    pub async fn hold(&self, delegation: &DelegationId) -> Result<Hold, RecoveryError> {
+        let answer = self.ask(|reply| Message::Hold(delegation.clone(), reply)).await;
+        answer.ok_or(RecoveryError::Closed)
     }
 
     pub(crate) fn mailbox(&self) -> mpsc::Sender<Message> {

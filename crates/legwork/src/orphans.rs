@@ -1,6 +1,7 @@
 //! The work of processes that died, as the verbs go about it: they go on with what they open or name, conclude what is to
 //! be reported or stopped, and say so in a line on stderr. Verbs that look do none of this; they say what would.
 
+use legwork_core::ids::DelegationId;
 use legwork_core::ports::Store;
 use legwork_core::record::DelegationRecord;
 use legwork_engine::recovery::{Conclusion, Orphans, Recovered, settle};
@@ -103,6 +104,11 @@ fn tell_trouble(recovered: &Recovered) {
             unclear.process.pid
         ));
     }
+}
+
+/// The note for whoever looks at work that nobody does any more.
+pub fn left(id: &DelegationId) -> String {
+    format!("note: the process that ran {id} has died; `legwork results {id} --wait` goes on with it")
 }
 
 /// Whether the delegation has work that nobody does any more.

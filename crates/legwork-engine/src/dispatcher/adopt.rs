@@ -14,7 +14,10 @@ impl Dispatcher {
         let Heirloom { mut adopted, steers } = heirloom;
         adopted.retain(|one| self.book.delegation(&one.record.accepted.delegation).is_none());
         adopted.iter().for_each(|Adopted { record, .. }| self.reopen_transcripts(record));
-        adopted.iter().for_each(|one| self.note_ended(one));
+        for one in &adopted {
+            self.given_up.remove(&one.record.accepted.delegation);
+            self.note_ended(one);
+        }
         for (child, steers) in steers {
             steers.into_iter().for_each(|steer| self.say(child.clone(), steer));
         }

@@ -16,6 +16,7 @@ use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -233,6 +234,10 @@ impl Dispatcher {
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(delegation, mine));
+        let was_new = given_up.iter().any(|effect| matches!(effect, Effect::Accept(..)));
+        if !was_new {
+            self.given_up.insert(delegation.clone(), why.to_string());
+        }
         self.untell(delegation);
         let units = self.units_of(delegation);
         self.step(Event::Withdrawn(delegation.clone()));
@@ -285,9 +290,15 @@ fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<Child
 
 impl Refused {
     fn to_dispatch_error(&self) -> DispatchError {
-        DispatchError::Store(match self {
-            Refused::Append(error) => error.to_string(),
-            Refused::Store(error) => error.to_string(),
-        })
+        DispatchError::Store(self.to_string())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Append(error) => error.fmt(f),
+            Refused::Store(error) => error.fmt(f),
+        }
     }
 }

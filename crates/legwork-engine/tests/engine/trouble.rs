@@ -3,11 +3,14 @@
 use crate::scene::{Scene, batch, options, owner, stopped};
 use legwork_core::child::ChildState;
 use legwork_core::fact::Fact;
+use legwork_core::ids::DelegationId;
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, StoreError};
 use legwork_core::pulse::LineEvent;
 use legwork_core::steering::Scope;
 use legwork_core::time::Timestamp;
+use legwork_engine::Hold;
+use legwork_engine::recovery::Orphans;
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
@@ -80,6 +83,30 @@ async fn k08_work_that_can_never_be_recorded_is_given_up_with_the_reason() {
     );
     let next = scene.dispatch(&["answer"]).await;
     scene.joined(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_work_that_was_given_up_is_in_nobodys_hand_and_goes_on_once_the_store_is_back() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    let id = &ticket.delegation;
+    let hold = || async { scene.handle.hold(id).await.expect("the engine runs") };
+    scene.troupe.until_here("until told").await;
+    scene.store.fail(full());
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    assert_eq!(hold().await, Hold::InHand, "its end waits for the store");
+    let joined = scene.handle.join(id).await;
+    assert!(matches!(joined, Err(JoinError::Store(_))), "{joined:?}");
+    assert_eq!(hold().await, Hold::GivenUp(full().to_string()));
+    scene.store.open();
+    let recovered = scene.handle.recover(&Orphans::Of(id.clone())).await.expect("the store is back");
+    assert_eq!((recovered.taken.as_slice(), recovered.resumed), (std::slice::from_ref(id), 1));
+    assert_eq!(hold().await, Hold::InHand);
+    scene.joined(&ticket).await;
+    assert_eq!(scene.outcomes(&ticket).await, [Some(Outcome::Succeeded)]);
+    let other = scene.handle.hold(&DelegationId::from_bits(9)).await.expect("the engine runs");
+    assert_eq!(other, Hold::NotHere);
 }
 
 #[tokio::test(start_paused = true)]

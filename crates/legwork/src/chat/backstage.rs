@@ -137,23 +137,18 @@ impl Host for Backstage {
         })
     }
 
-    fn is_settled(&self) -> Pending<'_, bool> {
+    fn is_settled(&self) -> Pending<'_, Result<bool, String>> {
         Box::pin(async move {
             if !self.engine.view(None).await.is_empty() {
-                return false;
+                return Ok(false);
             }
-            let nothing_waits = match self.store.undelivered(self.conversation.session()).await {
-                // The rest does not come in by itself: it waits for the next message, or for a terminal.
-                Ok(waiting) => {
-                    self.reach != Reach::Push || waiting.iter().all(|unit| unit.reach != Reach::Push)
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "whether results wait cannot be read");
-                    false
-                }
-            };
+            let waiting = self.store.undelivered(self.conversation.session()).await;
+            let waiting = waiting.map_err(|error| format!("whether results wait cannot be read: {error}"))?;
+            // The rest does not come in by itself: it waits for the next message, or for a terminal.
+            let nothing_waits =
+                self.reach != Reach::Push || waiting.iter().all(|unit| unit.reach != Reach::Push);
             // Asked last: what came in meanwhile is being answered now.
-            nothing_waits && self.conversation.is_idle()
+            Ok(nothing_waits && self.conversation.is_idle())
         })
     }
 }

@@ -88,7 +88,7 @@ enum Answer {
     Note(String),
     Failed(String),
     Model(String),
-    Settled(bool),
+    Settled(Result<bool, String>),
     Stopped,
     /// A worker is there.
     Left(String),
@@ -272,7 +272,13 @@ impl Dialogue {
                 self.view.note(&format!("{name} answers from the next turn on"));
                 self.view.use_model(name);
             }
-            Ok(Answer::Settled(settled)) => {
+            Ok(Answer::Settled(Err(why))) => {
+                self.looks.asking = false;
+                if self.is_waiting_to_leave() {
+                    self.view.stay(&why);
+                }
+            }
+            Ok(Answer::Settled(Ok(settled))) => {
                 self.looks.asking = false;
                 if settled && all_shown && self.is_waiting_to_leave() && self.view.is_idle() {
                     return Next::Leave(Exit::Success);

@@ -48,5 +48,8 @@ pub trait Host: Send + Sync {
 
     /// Whether nothing is going on any more: no subagent runs, no result waits, and the conversation is idle. What it told
     /// before is in the feed by then, and may not have been taken from there.
-    fn is_settled(&self) -> Pending<'_, bool>;
+    ///
+    /// # Errors
+    /// Why that cannot be told.
+    fn is_settled(&self) -> Pending<'_, Result<bool, String>>;
 }

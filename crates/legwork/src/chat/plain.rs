@@ -23,6 +23,8 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 const LINES_MAX: usize = 16;
 /// Between two looks whether anything is on its way still, after the end of stdin.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Looks in a row that may see nothing, because the store cannot be read, before it is left all the same.
+const BLIND_LOOKS_MAX: u32 = 10;
 const ERROR_WIDTH: usize = 400;
 
 /// A conversation over lines.
@@ -38,6 +40,8 @@ pub struct Plain {
     is_idle: bool,
     /// Every message was answered.
     is_whole: bool,
+    /// The last looks saw nothing.
+    blind_looks: u32,
 }
 
 /// What goes on after an event.
@@ -57,6 +61,7 @@ impl Plain {
             is_reading: true,
             is_idle: true,
             is_whole: true,
+            blind_looks: 0,
         }
     }
 
@@ -158,7 +163,19 @@ impl Plain {
 
     async fn look(&mut self, feed: &Feed) -> Next {
         // The last event may be older than the last message; the conversation itself knows.
-        if self.host.is_settled().await && feed.is_empty() {
+        let is_settled = match self.host.is_settled().await {
+            Ok(is_settled) => is_settled,
+            Err(_) if self.blind_looks < BLIND_LOOKS_MAX => {
+                self.blind_looks += 1;
+                return Next::On;
+            }
+            Err(error) => {
+                stderr::tell(&format!("error: {error}, also after {BLIND_LOOKS_MAX} more looks"));
+                return Next::Leave(Exit::Incomplete);
+            }
+        };
+        self.blind_looks = 0;
+        if is_settled && feed.is_empty() {
             Next::Leave(if self.is_whole { Exit::Success } else { Exit::Incomplete })
         } else {
             Next::On

@@ -54,9 +54,7 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;
     let record = record.ok_or_else(|| lookup::unknown(&args.id))?;
     if !invocation.common.quiet && orphans::is_orphaned(&record) {
-        stderr::tell(&format!(
-            "note: the process that ran {id} has died; `legwork results {id} --wait` goes on with it"
-        ));
+        stderr::tell(&orphans::left(&id));
     }
     let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;
     let children = wanted.iter().filter_map(|task| record.accepted.children.get(*task));

@@ -6,21 +6,20 @@ use std::time::Duration;
 use legwork_agent::transcripts::{Follow, Source};
 use legwork_core::ports::Facts;
 use legwork_core::record::DelegationRecord;
-use legwork_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::args::TailArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
-use crate::{state, stdout};
+use crate::{orphans, state, stderr, stdout};
 
 /// Between two looks of `-f`.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Looks between two questions to the store whether the work has ended without an end mark.
 const LOOKS_A_QUESTION: u32 = 10;
 
-/// Prints what is written, and with `-f` what is being written until it ends.
+/// Prints what is written, and with `-f` what is being written until it ends. A note says when nobody writes any more.
 ///
 /// # Errors
 /// When there is no such child or delegation, or a transcript cannot be read.
@@ -40,9 +39,18 @@ pub async fn run(invocation: &Invocation, args: &TailArgs) -> Result<Exit, CliEr
         Target::Session(_) => return Err(lookup::unknown(&args.id)),
     };
     let mut follow = Follow::new(sources(&record, &tasks));
-    let mut looks = 0;
+    let (mut looks, mut told) = (0, false);
     loop {
-        let ended = follow.has_ended() || (looks % LOOKS_A_QUESTION == 0 && settled(&store, &record).await?);
+        let mut ended = follow.has_ended();
+        if !ended && looks % LOOKS_A_QUESTION == 0 {
+            let now = store.delegation(&record.accepted.delegation).await?;
+            ended = now.as_ref().is_none_or(DelegationRecord::is_settled);
+            // Whoever goes on with it writes on in the same files.
+            let is_left = args.follow && !ended && now.as_ref().is_some_and(orphans::is_orphaned);
+            if is_left && !invocation.common.quiet && !std::mem::replace(&mut told, true) {
+                stderr::tell(&orphans::left(&record.accepted.delegation));
+            }
+        }
         print(invocation, args, look(&mut follow)?)?;
         if !args.follow || ended {
             return Ok(Exit::Success);
@@ -60,11 +68,6 @@ fn sources(record: &DelegationRecord, tasks: &[usize]) -> Vec<Source> {
         Some(Source { label, path: PathBuf::from(path) })
     };
     tasks.iter().filter_map(source).collect()
-}
-
-async fn settled(store: &SqliteStore, record: &DelegationRecord) -> Result<bool, CliError> {
-    let now = store.delegation(&record.accepted.delegation).await?;
-    Ok(now.is_none_or(|record| record.is_settled()))
 }
 
 fn look(follow: &mut Follow) -> Result<Vec<String>, CliError> {

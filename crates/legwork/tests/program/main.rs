@@ -13,6 +13,7 @@ mod delegate;
 mod detach;
 mod dismiss;
 mod faults;
+mod given_up;
 mod going_on;
 mod harness;
 mod hooks;

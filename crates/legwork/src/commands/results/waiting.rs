@@ -1,14 +1,17 @@
 //! The wait for results: while a living process is at work nothing but the store is looked at; the work of one that has died
-//! is taken over and gone on with here.
+//! is taken over and gone on with here. What this process gives up on the way, because the store would not take it, it takes up
+//! again a few times; where that cannot be done the wait ends with the reason, since nobody else would do it.
 
 use std::time::Duration;
 
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::Facts;
+use legwork_core::record::DelegationRecord;
+use legwork_engine::Hold;
 use legwork_engine::recovery::Orphans;
 use legwork_sqlite::SqliteStore;
 
-use crate::failure::{CliError, Exit};
+use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::owner::{self, Owner};
 use crate::signals::{EndedBy, Signals};
@@ -17,6 +20,8 @@ use crate::{lookup, orphans, state, stderr};
 
 /// Between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often work that this process gave up is taken up again by one wait.
+const TAKEN_UP_AGAIN_MAX: u32 = 3;
 
 /// How the wait ended.
 pub(super) enum Waited {
@@ -55,7 +60,7 @@ async fn wait(
     (signals, workplace): (&mut Signals, &mut Option<Workplace>),
 ) -> Result<Option<Exit>, CliError> {
     let quiet = invocation.common.quiet;
-    let (mut told, mut told_of_pause) = (false, false);
+    let (mut told, mut told_of_pause, mut times) = (false, false, 0);
     loop {
         let record = store.delegation(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
         if record.is_settled() {
@@ -64,31 +69,36 @@ async fn wait(
         if !std::mem::replace(&mut told_of_pause, true) {
             state::tell_of_pause(invocation, store).await?;
         }
-        let is_ours = workplace.as_ref().is_some_and(|place| place.owner.record.id == record.owner.id);
-        let stands_still = async {
-            let is_suspect = !is_ours && !orphans::is_orphaned(&record);
-            Ok::<_, CliError>(is_suspect && owner::has_stood_still(store, &record.owner, quiet).await?)
-        };
-        let stands_still = tokio::select! {
+        let looked = tokio::select! {
             asked = signals.next() => return Ok(Some(asked.exit())),
-            stands_still = stands_still => stands_still?,
+            looked = whose(&record, store, (workplace.as_ref(), quiet)) => looked?,
         };
-        if stands_still || orphans::is_orphaned(&record) {
-            let place = match workplace {
-                Some(place) => place,
-                None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),
-            };
-            let orphans = Orphans::Of(id.clone());
-            let recovered = tokio::select! {
-                asked = signals.next() => return Ok(Some(asked.exit())),
-                recovered = orphans::take_up(place, &orphans, quiet) => recovered?,
-            };
-            // What can go on does; after that the rest of it is nobody's again.
-            if let Some(error) = orphans::cannot_go_on(&recovered).filter(|_| recovered.taken.is_empty()) {
-                return Err(error);
+        if let Whose::GivenUpHere(why) = &looked {
+            times += 1;
+            if times > TAKEN_UP_AGAIN_MAX {
+                return Err(given_up(id, times, why));
             }
-        } else if !quiet && !std::mem::replace(&mut told, true) && workplace.is_none() {
-            stderr::tell(&format!("note: waits for process {}, which runs {id}", record.owner.process.pid));
+        }
+        match looked {
+            Whose::Nobodys | Whose::GivenUpHere(_) => {
+                let place = match workplace {
+                    Some(place) => place,
+                    None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),
+                };
+                tokio::select! {
+                    asked = signals.next() => return Ok(Some(asked.exit())),
+                    taken = take_up(place, (id, &looked), quiet) => taken?,
+                }
+            }
+            Whose::Anothers => {
+                if !quiet && !std::mem::replace(&mut told, true) && workplace.is_none() {
+                    stderr::tell(&format!(
+                        "note: waits for process {}, which runs {id}",
+                        record.owner.process.pid
+                    ));
+                }
+            }
+            Whose::InHand => {}
         }
         tokio::select! {
             asked = signals.next() => return Ok(Some(asked.exit())),
@@ -96,4 +106,67 @@ async fn wait(
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
     }
+}
+
+/// Who works on what is waited for.
+enum Whose {
+    /// The process that did is gone.
+    Nobodys,
+    /// Another one that lives, or may.
+    Anothers,
+    /// This one.
+    InHand,
+    /// Nobody: it is this one's, and it has given it up for this reason.
+    GivenUpHere(String),
+}
+
+async fn whose(
+    record: &DelegationRecord,
+    store: &SqliteStore,
+    (workplace, quiet): (Option<&Workplace>, bool),
+) -> Result<Whose, CliError> {
+    if orphans::is_orphaned(record) {
+        return Ok(Whose::Nobodys);
+    }
+    if let Some(place) = workplace.filter(|place| place.owner.record.id == record.owner.id) {
+        return Ok(match place.handle.hold(&record.accepted.delegation).await? {
+            Hold::InHand => Whose::InHand,
+            Hold::GivenUp(why) => Whose::GivenUpHere(why),
+            // It is not where the record said any more; whoever takes it up reads it again.
+            Hold::NotHere => Whose::Nobodys,
+        });
+    }
+    let has_stood_still = owner::has_stood_still(store, &record.owner, quiet).await?;
+    Ok(if has_stood_still { Whose::Nobodys } else { Whose::Anothers })
+}
+
+/// Goes on with it here. What of it can go on does; after that the rest is nobody's again, and is asked for once more.
+async fn take_up(
+    place: &Workplace,
+    (id, before): (&DelegationId, &Whose),
+    quiet: bool,
+) -> Result<(), CliError> {
+    let orphans = Orphans::Of(id.clone());
+    let recovered = match before {
+        Whose::GivenUpHere(_) => {
+            let recovered = place.handle.recover(&orphans).await?;
+            if !quiet && !recovered.taken.is_empty() {
+                stderr::tell(&format!(
+                    "note: {id} had been given up here; it goes on from what is stored of it"
+                ));
+            }
+            recovered
+        }
+        Whose::Nobodys | Whose::Anothers | Whose::InHand => orphans::take_up(place, &orphans, quiet).await?,
+    };
+    orphans::cannot_go_on(&recovered).filter(|_| recovered.taken.is_empty()).map_or(Ok(()), Err)
+}
+
+/// The failure when the store takes nothing of the work again and again.
+fn given_up(id: &DelegationId, times: u32, why: &str) -> CliError {
+    let message =
+        format!("{id} was given up here {times} times, because what became of it could not be stored: {why}");
+    CliError::new(Kind::State, message).with_hint(format!(
+        "nothing that is stored is lost; once the state folder takes it, `legwork results {id} --wait` goes on"
+    ))
 }

@@ -16,4 +16,4 @@ pub use order::Order;
 pub use running::Running;
 pub use screen::Screen;
 pub use tasks::tasks_toml;
-pub use waiting::{until, within};
+pub use waiting::{PATIENCE, until, within};

@@ -1,6 +1,7 @@
 //! What went wrong inside the adapter, and how it reads at the port. It does not decide what happens next.
 
 use legwork_core::ports::StoreError;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use std::io;
@@ -50,9 +51,14 @@ impl Failure {
 /// An error of SQLite as the port tells it.
 pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let text = format!("{} ({error})", path.display());
-    // The files could not grow: a file-size limit and a full memory file system show up as these two.
-    if let Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE) = error.sqlite_extended_error_code() {
-        return StoreError::Full(text);
+    match error.sqlite_extended_error_code() {
+        // The index of the log could not grow: a full memory file system shows up so.
+        Some(ffi::SQLITE_IOERR_SHMSIZE) => return StoreError::Full(text),
+        // Where files may only have so many bytes, SQLite calls that a failure of the disk.
+        Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMOPEN) if are_files_limited() => {
+            return StoreError::Full(text);
+        }
+        Some(_) | None => {}
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
@@ -61,8 +67,17 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
             StoreError::ReadOnly(text)
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
+        // It has our mark and our version, and a part of our tables is not there.
+        Some(ErrorCode::Unknown) if text.contains("no such table") || text.contains("no such column") => {
+            StoreError::Corrupt(text)
+        }
         Some(_) | None => StoreError::Io(text),
     }
+}
+
+/// Whether this process may not let a file grow beyond some size.
+fn are_files_limited() -> bool {
+    getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(most, _)| most != RLIM_INFINITY)
 }
 
 /// An error of the file system as the port tells it.

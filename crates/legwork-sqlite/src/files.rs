@@ -4,6 +4,7 @@ use crate::failure;
 use legwork_core::ports::StoreError;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -86,6 +87,31 @@ pub(crate) fn bytes(path: &Path) -> u64 {
         .filter_map(|file| fs::metadata(file).ok())
         .map(|file| file.len())
         .sum()
+}
+
+/// Whether commits may lie in a log beside the database.
+pub(crate) fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether the index of that log is there.
+pub(crate) fn has_index(path: &Path) -> bool {
+    fs::metadata(beside(path, "-shm")).is_ok_and(|index| index.len() > 0)
+}
+
+/// Writes so many bytes beside the database and takes them away again. The file has no name by the time it grows, so that
+/// nothing of it is left whenever that is cut off.
+///
+/// # Errors
+/// What the file system says: `Full` when there is no room for it.
+pub(crate) fn try_room(path: &Path, bytes: usize) -> Result<(), StoreError> {
+    let trial = beside(path, &format!("-room-{}", std::process::id()));
+    let told = |error: io::Error| failure::of_io(&error, &trial);
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&trial).map_err(told)?;
+    fs::remove_file(&trial).map_err(told)?;
+    // Not zeros: some file systems store none.
+    file.write_all(&vec![0xa5; bytes]).and_then(|()| file.sync_all()).map_err(told)
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

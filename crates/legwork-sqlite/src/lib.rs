@@ -13,6 +13,7 @@ mod files;
 mod opening;
 mod options;
 mod readers;
+mod room;
 mod schema;
 mod sql;
 mod store;

@@ -1,7 +1,7 @@
 //! A small pool of connections that only look, used on the runtime's blocking threads. It never writes.
 
 use crate::failure::{self, Failure};
-use crate::opening;
+use crate::opening::{self, Sight};
 use legwork_core::ports::StoreError;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,17 @@ const READERS_MAX: usize = 4;
 /// The pool. Connections are opened when they are first needed.
 pub(crate) struct Readers {
     path: PathBuf,
+    sight: Sight,
     lock_wait: Duration,
     idle: Mutex<Vec<Connection>>,
     turns: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: &Path, lock_wait: Duration) -> Self {
+    pub(crate) fn new(path: &Path, sight: Sight, lock_wait: Duration) -> Self {
         Readers {
             path: path.to_owned(),
+            sight,
             lock_wait,
             idle: Mutex::new(Vec::new()),
             turns: Arc::new(Semaphore::new(READERS_MAX)),
@@ -58,7 +60,7 @@ impl Readers {
 
     fn take(&self) -> rusqlite::Result<Connection> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| opening::reader(&self.path, self.lock_wait), Ok)
+        idle.map_or_else(|| opening::reader(&self.path, self.sight, self.lock_wait), Ok)
     }
 
     fn give_back(&self, connection: Connection) {

@@ -107,7 +107,11 @@ pub async fn enter(store: &dyn Facts) -> Result<Owner, CliError> {
 
 impl From<RecoveryError> for CliError {
     fn from(error: RecoveryError) -> CliError {
-        CliError::new(Kind::State, error.to_string())
-            .with_hint("run the command again; what was done stays done")
+        match error {
+            // What is to be done about it depends on what is wrong with it, and that says it.
+            RecoveryError::Store(error) => error.into(),
+            RecoveryError::Closed => CliError::new(Kind::State, error.to_string())
+                .with_hint("run the command again; what was done stays done"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Opens the state database for a verb, and says what is wrong with it in words for people.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use legwork_core::ports::{Facts, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
@@ -15,13 +15,20 @@ impl From<StoreError> for CliError {
     }
 }
 
-/// Opens the database to look into it. `None` when there is none yet; looking creates nothing.
+/// Opens the database to look into it. `None` when there is none yet; looking creates nothing. A database that cannot be written
+/// is looked at all the same, and a line on stderr says so.
 ///
 /// # Errors
 /// When it cannot be used.
 pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteStore>>, CliError> {
+    /// Verbs that look again and again say it once.
+    static TOLD: Once = Once::new();
     let path = invocation.paths.state()?.database();
-    Ok(SqliteStore::open_existing(&path)?.map(Arc::new))
+    let store = SqliteStore::open_existing(&path, options(invocation)?)?;
+    if let Some(why) = store.as_ref().and_then(SqliteStore::only_looks).filter(|_| !invocation.common.quiet) {
+        TOLD.call_once(|| stderr::tell(&format!("note: {why}. It can be looked at; nothing new is taken")));
+    }
+    Ok(store.map(Arc::new))
 }
 
 /// Opens the database to change something in it. `None` when there is none yet; nothing is created then.
@@ -63,8 +70,15 @@ pub async fn tell_of_pause(invocation: &Invocation, store: &SqliteStore) -> Resu
 pub fn open_to_work(invocation: &Invocation) -> Result<Arc<SqliteStore>, CliError> {
     let state = invocation.paths.state()?;
     state.prepare()?;
-    let options = StoreOptions { max_pages: max_pages(invocation)?, ..StoreOptions::default() };
-    Ok(Arc::new(SqliteStore::open(&state.database(), options)?))
+    Ok(Arc::new(SqliteStore::open(&state.database(), options(invocation)?)?))
+}
+
+/// The limits of the store that this invocation asks for.
+///
+/// # Errors
+/// When a variable holds something wrong.
+pub fn options(invocation: &Invocation) -> Result<StoreOptions, CliError> {
+    Ok(StoreOptions { max_pages: max_pages(invocation)?, ..StoreOptions::default() })
 }
 
 /// `LEGWORK_STATE_MAX_PAGES` limits the database to so many pages, for disks that must not fill up.

@@ -11,6 +11,7 @@ mod pending;
 mod processes;
 mod store;
 mod transcripts;
+mod trouble;
 mod worker;
 
 pub use delegator::{
@@ -22,7 +23,8 @@ pub use pending::Pending;
 pub use processes::{Liveness, Processes};
 pub use store::{
     AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, SessionKind, SessionRecord,
-    Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    Steps, Store, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
+pub use trouble::{Fault, StoreError};
 pub use worker::{Assignment, Line, RunEnd, Steer, StopNotice, Worker};

@@ -4,7 +4,7 @@
 //!
 //! A write that answered `Ok` is durable. Dropping the future of a write does not take it back.
 
-use super::Pending;
+use super::{Pending, StoreError};
 use crate::batch::Reach;
 use crate::delivery::{DeliveryState, ParkReason};
 use crate::fact::Append;
@@ -388,52 +388,6 @@ pub enum Found {
     Session(SessionId),
 }
 
-/// Why the store could not do what was asked.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum StoreError {
-    /// Another process held the store for longer than it may.
-    #[error("the state database is locked by another process: {0}; try again")]
-    Locked(String),
-    /// There is no room.
-    #[error("the disk or the database is full: {0}; free some space, then try again")]
-    Full(String),
-    /// The file may not be written.
-    #[error("the state database cannot be written: {0}; check its owner and mode, or set --state-dir")]
-    ReadOnly(String),
-    /// The file is damaged.
-    #[error("the state database is damaged: {0}; run `legwork doctor`")]
-    Corrupt(String),
-    /// The file is not in its place any more, so that what is stored would be lost with it.
-    #[error(
-        "the state database was removed, moved or replaced while this process works: {0}; nothing is stored any more. Put it back, or start again"
-    )]
-    Gone(String),
-    /// The file was written by a newer legwork.
-    #[error(
-        "the state database {location} has version {found} and this legwork knows versions up to {known}; update legwork, or set --state-dir to another folder"
-    )]
-    Newer {
-        /// Where it is.
-        location: String,
-        /// The file's version.
-        found: u32,
-        /// The newest version that is known here.
-        known: u32,
-    },
-    /// The writer is no longer the owner of what it writes.
-    #[error("this process is no longer the owner: {0}")]
-    Fenced(String),
-    /// What was asked does not fit what is stored.
-    #[error("the store refused: {0}")]
-    Conflict(String),
-    /// Reading or writing failed otherwise.
-    #[error("the state database failed: {0}")]
-    Io(String),
-    /// The store was closed.
-    #[error("the store is closed")]
-    Closed,
-}
-
 /// Why one append was refused. The others of the same call were not touched.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AppendError {
@@ -460,6 +414,10 @@ pub struct StoreHealth {
     pub version: u32,
     /// What an integrity check said; empty when nothing is wrong.
     pub problems: Vec<String>,
+    /// Delegations whose rows can be read and do not belong together, the first of them. Nobody can go on with them.
+    pub broken: Vec<DelegationId>,
+    /// Rows that belong to a delegation or a session that is not there. A new one would take them over by their number.
+    pub strays: u64,
     /// Delegations with a child that has not settled.
     pub open: u64,
     /// Units whose results nobody has taken.

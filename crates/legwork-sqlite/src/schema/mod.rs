@@ -3,4 +3,4 @@
 mod backup;
 mod upgrade;
 
-pub(crate) use upgrade::{bring_up, check, version};
+pub(crate) use upgrade::{bring_up, check, check_present, version};

@@ -11,7 +11,8 @@ use std::path::Path;
 const APPLICATION_ID: i64 = 0x6c67_776b;
 
 /// The steps: the n-th makes version n + 1 out of version n.
-const STEPS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql")];
+const STEPS: &[&str] =
+    &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql"), include_str!("v4.sql")];
 
 /// The version that this build reads and writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
@@ -31,6 +32,22 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
         return Err(StoreError::Newer { location, found, known: VERSION }.into());
     }
     Ok(())
+}
+
+/// Refuses what [`check`] refuses, and a file of an older version: it cannot be brought up where nothing can be written, which
+/// is so because of `why`.
+pub(crate) fn check_present(connection: &Connection, why: &StoreError) -> Result<(), Failure> {
+    check(connection)?;
+    let found = version(connection)?;
+    if found == VERSION {
+        return Ok(());
+    }
+    let text = format!(
+        "it has version {found} and must be brought to version {VERSION} before it can be looked at: {why}"
+    );
+    let told =
+        if matches!(why, StoreError::Full(_)) { StoreError::Full(text) } else { StoreError::ReadOnly(text) };
+    Err(told.into())
 }
 
 /// The version of the file; 0 for an empty one.

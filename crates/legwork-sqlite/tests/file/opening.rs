@@ -48,11 +48,16 @@ async fn only_the_user_may_read_the_files() {
 #[tokio::test]
 async fn looking_creates_nothing() {
     let place = FilePlace::new();
-    assert!(SqliteStore::open_existing(&place.path()).expect("nothing is wrong").is_none());
+    assert!(
+        SqliteStore::open_existing(&place.path(), StoreOptions::default())
+            .expect("nothing is wrong")
+            .is_none()
+    );
     assert!(!place.path().parent().expect("a folder").exists());
 
     enter(&open(&place.path()).expect("it opens")).await;
-    let looking = SqliteStore::open_existing(&place.path()).expect("nothing is wrong");
+    let looking =
+        SqliteStore::open_existing(&place.path(), StoreOptions::default()).expect("nothing is wrong");
     assert_eq!(looking.expect("now it exists").owners_of_open().await, Ok(vec![]));
 }
 

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The newest version that this build knows.
-const KNOWN: u32 = 3;
+const KNOWN: u32 = 4;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, StoreOptions::default()).expect("the store opens")
@@ -54,7 +54,7 @@ async fn a_file_of_a_newer_version_is_refused_and_left_alone() {
     let newer = StoreError::Newer { location: place.path().display().to_string(), found: 99, known: KNOWN };
     let refused = SqliteStore::open(&place.path(), StoreOptions::default()).map(drop);
     assert_eq!(refused, Err(newer.clone()));
-    let refused = SqliteStore::open_existing(&place.path()).map(drop);
+    let refused = SqliteStore::open_existing(&place.path(), StoreOptions::default()).map(drop);
     assert_eq!(refused, Err(newer));
     assert_eq!(fs::read(place.path()).expect("ours"), before);
 }
@@ -159,6 +159,18 @@ async fn the_fixture_of_version_3_opens_and_goes_on() {
     assert_eq!(store.lease(&owner()).await, Ok(Some(lease)));
     let session = store.session(&SessionId::from_bits(1)).await.expect("readable").expect("it is there");
     assert_eq!(session.holder.map(|holder| holder.gone), Some(false));
+    go_on(&store).await;
+}
+
+/// A journal that holds a switch of models has no older version, so that a program which cannot read one says so of the file.
+#[tokio::test]
+async fn the_fixture_of_version_4_opens_and_goes_on() {
+    let place = FilePlace::new();
+    let store = open(&copied(&place, 4));
+    check_common_content(&store).await;
+    let steps = store.steps(&child_of_open()).await.expect("readable");
+    let last = steps.last().map(|step| (step.action.clone(), step.state.clone()));
+    assert_eq!(last, Some((switch(), StepState::Done(Product::Switched))));
     go_on(&store).await;
 }
 
@@ -275,11 +287,18 @@ fn journal() -> WriteSteps {
                 seq: 3,
                 product: Product::Steered(Message::text(Author::User, "look there")),
             },
+            intend(4, switch()),
+            StepChange::Finish { seq: 4, product: Product::Switched },
         ],
         acknowledge: vec![],
         turn: None,
         seen: requests.into_iter().map(|request| (request, 3)).collect(),
     }
+}
+
+/// Another model of the chain is asked.
+fn switch() -> Action {
+    Action::Switch { place: 1, model: "second".to_owned() }
 }
 
 /// The `seq`-th step of the session's journal.

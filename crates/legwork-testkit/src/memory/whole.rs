@@ -122,6 +122,8 @@ pub(super) fn health(state: &State) -> StoreHealth {
         location: "memory".to_owned(),
         version: 0,
         problems: Vec::new(),
+        broken: Vec::new(),
+        strays: 0,
         open: records().filter(|record| !record.is_settled()).count() as u64,
         undelivered: undelivered.count() as u64,
         bytes: 0,

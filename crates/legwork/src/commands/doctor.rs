@@ -6,12 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use legwork_agent::models::{Model, ModelRequest, ReplyPart};
-use legwork_agent::process::SystemProcesses;
 use legwork_agent::worker::ModelSource;
-use legwork_core::ids::DelegationId;
 use legwork_core::message::{Author, Message};
-use legwork_core::ports::{Facts, Filter, Liveness};
-use legwork_sqlite::SqliteStore;
 use serde::Serialize;
 use serde_json::json;
 
@@ -19,9 +15,11 @@ use crate::args::DoctorArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
-use crate::orphans::HOW_TO_GO_ON;
 use crate::settings::Settings;
-use crate::{state, stdout};
+use crate::stdout;
+
+mod mending;
+mod store;
 
 /// How long a model may take for its first sign of life.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -33,6 +31,8 @@ struct Check {
     state: Health,
     detail: String,
     fix: Option<String>,
+    /// The state of a store that cannot be used as usual.
+    fault: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,15 +45,15 @@ enum Health {
 
 impl Check {
     fn ok(name: &'static str, detail: impl Into<String>) -> Check {
-        Check { name, state: Health::Ok, detail: detail.into(), fix: None }
+        Check { name, state: Health::Ok, detail: detail.into(), fix: None, fault: None }
     }
 
     fn warning(name: &'static str, detail: impl Into<String>, fix: &str) -> Check {
-        Check { name, state: Health::Warning, detail: detail.into(), fix: Some(fix.to_owned()) }
+        Check { name, state: Health::Warning, detail: detail.into(), fix: Some(fix.to_owned()), fault: None }
     }
 
     fn wrong(name: &'static str, detail: impl Into<String>, fix: Option<String>) -> Check {
-        Check { name, state: Health::Wrong, detail: detail.into(), fix }
+        Check { name, state: Health::Wrong, detail: detail.into(), fix, fault: None }
     }
 
     fn failed(name: &'static str, error: &CliError) -> Check {
@@ -75,7 +75,7 @@ pub async fn run(invocation: &Invocation, args: &DoctorArgs) -> Result<Exit, Cli
         }
         Err(error) => checks.push(Check::failed("configuration", &error)),
     }
-    checks.extend(store(invocation).await);
+    checks.extend(store::checks(invocation).await);
     let healthy = checks.iter().all(|check| check.state != Health::Wrong);
     if invocation.common.json {
         stdout::print_json(&json!({"ok": healthy, "checks": checks}))?;
@@ -149,104 +149,4 @@ async fn answers(model: Arc<dyn Model>) -> Check {
             Check::wrong("answer", detail, Some("check that its server runs".to_owned()))
         }
     }
-}
-
-async fn store(invocation: &Invocation) -> Vec<Check> {
-    let opened = state::open_to_look(invocation).await;
-    let store = match opened {
-        Ok(Some(store)) => store,
-        Ok(None) => return vec![Check::ok("store", "nothing is stored yet")],
-        Err(error) => return vec![Check::failed("store", &error)],
-    };
-    let mut checks = vec![health(&store).await];
-    match state::is_paused(&store).await {
-        Ok(false) => {}
-        Ok(true) => checks.push(Check::warning(
-            "pause",
-            "no new subagent starts in any process of this state folder",
-            "`legwork pause off` lets them start again",
-        )),
-        Err(error) => checks.push(Check::failed("pause", &error)),
-    }
-    match strange_transcripts(invocation, &store).await {
-        Ok(found) => checks.extend(found),
-        Err(error) => checks.push(Check::failed("transcripts", &error)),
-    }
-    match stuck(&store).await {
-        Ok(found) => checks.extend(found),
-        Err(error) => checks.push(Check::failed("work", &error)),
-    }
-    checks
-}
-
-async fn health(store: &SqliteStore) -> Check {
-    match store.health().await {
-        Ok(health) if health.problems.is_empty() => Check::ok(
-            "store",
-            format!(
-                "{}, version {}, {} bytes, {} open, {} undelivered",
-                health.location, health.version, health.bytes, health.open, health.undelivered
-            ),
-        ),
-        Ok(health) => Check::wrong(
-            "store",
-            health.problems.join("; "),
-            Some("keep a copy of the state folder, then name another one with --state-dir".to_owned()),
-        ),
-        Err(error) => Check::failed("store", &error.into()),
-    }
-}
-
-/// Transcripts of delegations that the database has never heard of: it was emptied, or another one stands in its place.
-async fn strange_transcripts(
-    invocation: &Invocation,
-    store: &SqliteStore,
-) -> Result<Option<Check>, CliError> {
-    let live = invocation.paths.state()?.live();
-    let Ok(folders) = std::fs::read_dir(&live) else { return Ok(None) };
-    let mut strange = 0;
-    for folder in folders.filter_map(Result::ok) {
-        let Ok(name) = folder.file_name().into_string() else { continue };
-        if name.starts_with("deleg_") {
-            strange += usize::from(store.delegation(&DelegationId::from_stored(name)).await?.is_none());
-        }
-    }
-    Ok((strange > 0).then(|| {
-        Check::warning(
-            "transcripts",
-            format!(
-                "{} has transcripts of {strange} delegation(s) that the database does not know",
-                live.display()
-            ),
-            "if the database was emptied or replaced, put the old one back; otherwise remove these folders",
-        )
-    }))
-}
-
-/// Work that nobody does any more.
-async fn stuck(store: &SqliteStore) -> Result<Vec<Check>, CliError> {
-    let open = store.delegations(Filter::Open).await?;
-    let of = |wanted: Liveness| {
-        open.iter().filter(move |record| record.owner.liveness(&SystemProcesses) == wanted).count()
-    };
-    let (dead, unclear) = (of(Liveness::Dead), of(Liveness::Unclear));
-    let mut checks = Vec::new();
-    if dead > 0 {
-        checks.push(Check::warning(
-            "work",
-            format!("{dead} delegation(s) belong to a process that has died"),
-            HOW_TO_GO_ON,
-        ));
-    }
-    if unclear > 0 {
-        checks.push(Check::warning(
-            "work",
-            format!("whether the owners of {unclear} delegation(s) live cannot be told"),
-            "their work is left alone; run legwork where /proc can be read",
-        ));
-    }
-    if checks.is_empty() {
-        checks.push(Check::ok("work", format!("{} delegation(s) running, none stuck", open.len())));
-    }
-    Ok(checks)
 }

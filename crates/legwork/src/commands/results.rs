@@ -34,9 +34,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// # Errors
 /// When there is no such delegation, it cannot be gone on with, or the state folder cannot be used.
 pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, CliError> {
-    if state::open_to_look(invocation).await?.is_none() {
-        return Err(lookup::unknown(&args.id));
+    let looked = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
+    if let Some(why) = looked.only_looks() {
+        return show_only(invocation, args, (&looked, why)).await;
     }
+    drop(looked);
     let store = state::open_to_work(invocation)?;
     let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
@@ -78,6 +80,23 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         tracing::warn!(%error, "whether the results arrived could not be stored");
     }
     Ok(printed?.map_or_else(|| outcomes.exit(), Asked::exit))
+}
+
+/// Prints what is stored where nothing can be written, so that nobody has taken it afterwards.
+async fn show_only(
+    invocation: &Invocation,
+    args: &ResultsArgs,
+    (store, why): (&SqliteStore, &StoreError),
+) -> Result<Exit, CliError> {
+    let target = lookup::find(invocation, store, &args.id).await?.of_delegation(&args.id)?;
+    let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
+    let record = store.delegation(&id).await?.ok_or_else(|| lookup::unknown(&args.id))?;
+    if args.wait && !record.is_settled() {
+        return Err(why.clone().into());
+    }
+    let outcomes = Outcomes::of(&record, wanted);
+    stdout::print(&text(invocation, &outcomes))?;
+    Ok(outcomes.exit())
 }
 
 /// The delegation and those of its tasks that the target names; `None` for a session.

@@ -38,6 +38,7 @@ mod shapes;
 mod state_trouble;
 mod steer;
 mod stop;
+mod store_faults;
 mod terminal_view;
 mod texts;
 mod tools;

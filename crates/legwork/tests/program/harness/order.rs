@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{PipeReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 use nix::pty::{OpenptyResult, Winsize, openpty};
@@ -74,6 +75,31 @@ impl<'a> Order<'a> {
     pub fn after(mut self, preparation: &str) -> Self {
         self.through("bash", &["-c", &format!("{preparation}; exec \"$0\" \"$@\"")]);
         self
+    }
+
+    /// Starts the program as a user whom the rights of files bind. They do not bind root, unless it gives up what frees it.
+    pub fn bound_by_rights(mut self) -> Self {
+        let is_root = std::fs::metadata("/proc/self").expect("/proc can be read").uid() == 0;
+        if is_root {
+            let freedom = "-dac_override,-dac_read_search";
+            let given_up = [format!("--bounding-set={freedom}"), format!("--inh-caps={freedom}")];
+            self.through("setpriv", &[&given_up[0], &given_up[1], "--"]);
+        }
+        self
+    }
+
+    /// Starts the program in a shell that does something first, with the state folder's parent on a small file system of its
+    /// own that goes with it. `None` where the system gives nobody one.
+    pub fn on_a_disk_of_its_own(mut self, size: &str, preparation: &str) -> Option<Self> {
+        let allowed = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+        if !allowed.is_ok_and(|tried| tried.status.success()) {
+            return None;
+        }
+        let script = format!(
+            "mount -t tmpfs -o size={size} tmpfs \"$XDG_STATE_HOME\" && {preparation}; exec \"$0\" \"$@\""
+        );
+        self.through("unshare", &["-rm", "bash", "-c", &script]);
+        Some(self)
     }
 
     /// Has another program become the program, with everything else as it was set.

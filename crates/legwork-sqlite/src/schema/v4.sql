@@ -1,0 +1,2 @@
+-- Version 4: a journal may hold a switch to another model of a chain. No table is changed; a program that cannot read such a
+-- step refuses the file by its version, instead of failing the subagents whose journals hold one.

@@ -1,0 +1,164 @@
+//! What `doctor` finds out about the state folder: the named state of the store, and what is stuck in it.
+
+use legwork_agent::process::SystemProcesses;
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::{Facts, Fault, Filter, Liveness, StoreError, StoreHealth};
+use legwork_sqlite::SqliteStore;
+
+use super::{Check, mending};
+use crate::failure::CliError;
+use crate::invocation::Invocation;
+use crate::orphans::HOW_TO_GO_ON;
+use crate::paths::StateFolder;
+use crate::state;
+
+/// Looks at the store and, where it can be read, at what is in it.
+pub(super) async fn checks(invocation: &Invocation) -> Vec<Check> {
+    match looked_at(invocation).await {
+        Ok(checks) => checks,
+        Err(error) => vec![Check::failed("store", &error)],
+    }
+}
+
+async fn looked_at(invocation: &Invocation) -> Result<Vec<Check>, CliError> {
+    let folder = invocation.paths.state()?;
+    let store = match SqliteStore::open_existing(&folder.database(), state::options(invocation)?) {
+        Ok(Some(store)) => store,
+        Ok(None) => return Ok(vec![Check::ok("store", "nothing is stored yet")]),
+        Err(error) => return Ok(vec![ill(&error, &folder)]),
+    };
+    let check = health(&store, &folder).await;
+    let is_readable = check.fault != Some(Fault::Damaged.as_str());
+    let mut checks = vec![check];
+    // What is damaged would be met again in each of the others, and no other thing can be said of it.
+    if is_readable {
+        checks.extend(contents(invocation, &store).await);
+    }
+    Ok(checks)
+}
+
+/// The store in a state in which it cannot be used as usual.
+fn ill(error: &StoreError, folder: &StateFolder) -> Check {
+    let fault = error.fault().map(Fault::as_str);
+    let name = fault.map(|fault| format!("{fault}: ")).unwrap_or_default();
+    let fix = error.fault().map(|fault| mending::fix(fault, folder));
+    Check { fault, ..Check::wrong("store", format!("{name}{error}"), fix) }
+}
+
+async fn health(store: &SqliteStore, folder: &StateFolder) -> Check {
+    let health = match store.health().await {
+        Ok(health) => health,
+        Err(error) => return ill(&error, folder),
+    };
+    if !health.problems.is_empty() {
+        return ill(
+            &StoreError::Corrupt(format!("{}: {}", health.location, health.problems.join("; "))),
+            folder,
+        );
+    }
+    if !health.broken.is_empty() || health.strays > 0 {
+        return broken(&health, folder);
+    }
+    match store.try_room().await {
+        Ok(()) => Check::ok(
+            "store",
+            format!(
+                "{}, version {}, {} bytes, {} open, {} undelivered",
+                health.location, health.version, health.bytes, health.open, health.undelivered
+            ),
+        ),
+        Err(error) => ill(&error, folder),
+    }
+}
+
+/// The file is whole, and some of what is in it does not belong together.
+fn broken(health: &StoreHealth, folder: &StateFolder) -> Check {
+    let ids: Vec<&str> = health.broken.iter().map(DelegationId::as_str).collect();
+    let mut found = Vec::new();
+    if !ids.is_empty() {
+        found.push(format!("rows that do not belong together, of {}", ids.join(", ")));
+    }
+    if health.strays > 0 {
+        found.push(format!("{} rows that belong to nothing", health.strays));
+    }
+    let detail = format!("damaged: {} has {}", health.location, found.join(" and "));
+    let fix = mending::without(&health.broken, folder);
+    Check { fault: Some(Fault::Damaged.as_str()), ..Check::wrong("store", detail, Some(fix)) }
+}
+
+/// What is said of the content of a store that can be read.
+async fn contents(invocation: &Invocation, store: &SqliteStore) -> Vec<Check> {
+    let mut checks = Vec::new();
+    match state::is_paused(store).await {
+        Ok(false) => {}
+        Ok(true) => checks.push(Check::warning(
+            "pause",
+            "no new subagent starts in any process of this state folder",
+            "`legwork pause off` lets them start again",
+        )),
+        Err(error) => checks.push(Check::failed("pause", &error)),
+    }
+    match strange_transcripts(invocation, store).await {
+        Ok(found) => checks.extend(found),
+        Err(error) => checks.push(Check::failed("transcripts", &error)),
+    }
+    match stuck(store).await {
+        Ok(found) => checks.extend(found),
+        Err(error) => checks.push(Check::failed("work", &error)),
+    }
+    checks
+}
+
+/// Transcripts of delegations that the database has never heard of: it was emptied, or another one stands in its place.
+async fn strange_transcripts(
+    invocation: &Invocation,
+    store: &SqliteStore,
+) -> Result<Option<Check>, CliError> {
+    let live = invocation.paths.state()?.live();
+    let Ok(folders) = std::fs::read_dir(&live) else { return Ok(None) };
+    let mut strange = 0;
+    for folder in folders.filter_map(Result::ok) {
+        let Ok(name) = folder.file_name().into_string() else { continue };
+        if name.starts_with("deleg_") {
+            strange += usize::from(store.delegation(&DelegationId::from_stored(name)).await?.is_none());
+        }
+    }
+    Ok((strange > 0).then(|| {
+        Check::warning(
+            "transcripts",
+            format!(
+                "{} has transcripts of {strange} delegation(s) that the database does not know",
+                live.display()
+            ),
+            "if the database was emptied or replaced, put the old one back; otherwise remove these folders",
+        )
+    }))
+}
+
+/// Work that nobody does any more.
+async fn stuck(store: &SqliteStore) -> Result<Vec<Check>, CliError> {
+    let open = store.delegations(Filter::Open).await?;
+    let of = |wanted: Liveness| {
+        open.iter().filter(move |record| record.owner.liveness(&SystemProcesses) == wanted).count()
+    };
+    let (dead, unclear) = (of(Liveness::Dead), of(Liveness::Unclear));
+    let mut checks = Vec::new();
+    if dead > 0 {
+        checks.push(Check::warning(
+            "work",
+            format!("{dead} delegation(s) belong to a process that has died"),
+            HOW_TO_GO_ON,
+        ));
+    }
+    if unclear > 0 {
+        checks.push(Check::warning(
+            "work",
+            format!("whether the owners of {unclear} delegation(s) live cannot be told"),
+            "their work is left alone; run legwork where /proc can be read",
+        ));
+    }
+    if checks.is_empty() {
+        checks.push(Check::ok("work", format!("{} delegation(s) running, none stuck", open.len())));
+    }
+    Ok(checks)
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The gaps of one thing that is tried again and again.
 #[derive(Debug, Clone)]
-pub(crate) struct Gaps {
+pub struct Gaps {
     first: Duration,
     longest: Duration,
     next: Duration,
@@ -15,12 +15,12 @@ pub(crate) struct Gaps {
 
 impl Gaps {
     /// Gaps from `first`, doubled up to `longest`.
-    pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
+    pub const fn new(first: Duration, longest: Duration) -> Self {
         Gaps { first, longest, next: first, failures: 0 }
     }
 
     /// It failed once more: how long to leave it alone.
-    pub(crate) fn widen(&mut self) -> Duration {
+    pub fn widen(&mut self) -> Duration {
         let gap = self.next;
         self.next = (self.next * 2).min(self.longest);
         self.failures = self.failures.saturating_add(1);
@@ -28,7 +28,7 @@ impl Gaps {
     }
 
     /// It worked. Answers whether it had failed before.
-    pub(crate) fn close(&mut self) -> bool {
+    pub fn close(&mut self) -> bool {
         let had_failed = self.failures > 0;
         self.next = self.first;
         self.failures = 0;
@@ -36,12 +36,12 @@ impl Gaps {
     }
 
     /// Whether it works, as far as is known.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.failures == 0
     }
 
     /// Whether the next gap is as long as gaps get.
-    pub(crate) fn is_longest(&self) -> bool {
+    pub fn is_longest(&self) -> bool {
         self.next >= self.longest
     }
 }

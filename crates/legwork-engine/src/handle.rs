@@ -5,7 +5,7 @@ use crate::detached;
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
 use crate::options::{Options, OptionsError};
-use crate::recovery::RecoveryError;
+use crate::recovery::{Orphans, RecoveryError};
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
@@ -16,6 +16,7 @@ use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, Refusal,
     SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
+use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Asked, Request, Scope, Wish};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -190,22 +191,40 @@ impl Handle {
         answer.await.ok()
     }
 
-    /// Waits while another living process has the delegation: it settles there, and nobody tells this process.
-    async fn settled_elsewhere(&self, delegation: &DelegationId) -> Result<(), JoinError> {
-        let wiring = &self.wiring;
+    /// Waits until the delegation has settled, whoever runs it. Nobody tells this process of what another one settles, and
+    /// what loses its process meanwhile is gone on with here.
+    async fn settled_anywhere(&self, delegation: &DelegationId) -> Result<(), JoinError> {
+        let failed = |error: StoreError| JoinError::Store(error.to_string());
         loop {
-            let record = wiring.store.delegation(delegation).await;
-            let record = record.map_err(|error| JoinError::Store(error.to_string()))?;
+            let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
+            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
+            let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
             let Some(record) = record.filter(|record| !record.is_settled()) else { return Ok(()) };
-            if record.owner.id == wiring.owner.id {
-                return Ok(());
-            }
-            match record.owner.liveness(wiring.processes.as_ref()) {
-                Liveness::Alive | Liveness::Unclear => {}
-                Liveness::Dead => return Err(JoinError::Orphaned(delegation.clone())),
+            // Also what this process had given up: nobody has that in hand.
+            if self.is_nobodys(&record) || record.owner.id == self.wiring.owner.id {
+                let recovered = self.recover(&Orphans::Of(delegation.clone())).await;
+                let recovered = recovered.map_err(|error| match error {
+                    RecoveryError::Store(error) => failed(error),
+                    RecoveryError::Closed => JoinError::Closed,
+                })?;
+                if recovered.taken.contains(delegation) {
+                    continue;
+                }
+                // Another process may have been faster; otherwise nobody can go on with it now.
+                let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
+                if record.is_some_and(|record| !record.is_settled() && self.is_nobodys(&record)) {
+                    return Err(JoinError::Orphaned(delegation.clone()));
+                }
             }
             // Deadline: the ends are rows that another process writes, so this one looks again.
             tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn is_nobodys(&self, record: &DelegationRecord) -> bool {
+        match record.owner.liveness(self.wiring.processes.as_ref()) {
+            Liveness::Alive | Liveness::Unclear => false,
+            Liveness::Dead => true,
         }
     }
 
@@ -255,9 +274,7 @@ impl Delegator for Handle {
     fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>> {
         let delegation = delegation.clone();
         Box::pin(async move {
-            let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
-            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
-            self.settled_elsewhere(&delegation).await?;
+            self.settled_anywhere(&delegation).await?;
             courier::collect(&self.wiring, &delegation).await
         })
     }

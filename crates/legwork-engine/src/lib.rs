@@ -19,6 +19,7 @@ mod salvage;
 mod steering;
 mod wiring;
 
+pub use gap::Gaps;
 pub use handle::{Engine, Handle, Hold, StartError};
 pub use options::{AtCapacity, Options, OptionsError, Patience};
 pub use steering::{STEER_BYTES_MAX, STEERS_WAITING_MAX};

@@ -1,10 +1,15 @@
 //! The work of processes that died, as the verbs go about it: they go on with what they open or name, conclude what is to
 //! be reported or stopped, and say so in a line on stderr. Verbs that look do none of this; they say what would.
 
-use legwork_core::ids::DelegationId;
-use legwork_core::ports::Store;
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use legwork_core::ids::{DelegationId, SessionId};
+use legwork_core::ports::{Facts, Filter, Store, StoreError};
 use legwork_core::record::DelegationRecord;
-use legwork_engine::recovery::{Conclusion, Orphans, Recovered, settle};
+use legwork_engine::Gaps;
+use legwork_engine::recovery::{Conclusion, Orphans, Recovered, RecoveryError, settle};
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
@@ -16,6 +21,15 @@ use crate::wire::{self, Workplace};
 pub const HOW_TO_GO_ON: &str =
     "`legwork results ID --wait` or `legwork worker` goes on with them, and so does opening their session";
 
+/// Between two looks for work of an open session that has lost its process.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// While no other process has any work, only each so-manieth look reads the session's.
+const ALONE_EVERY: u32 = 8;
+
+/// Between tries of a look at which the store failed.
+const FIRST_GAP: Duration = Duration::from_millis(500);
+const LONGEST_GAP: Duration = Duration::from_secs(15);
+
 /// Goes on with what dead processes left of `orphans`.
 ///
 /// # Errors
@@ -26,6 +40,112 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> R
         tell(&recovered);
     }
     Ok(recovered)
+}
+
+/// Looks, as long as it is polled, for work of a session which this process has open that has lost its process, and goes on
+/// with it here: no process tells anybody that it dies (K02). Work is left to whoever may be on the way to it for one look. A
+/// store that fails is looked at less often.
+pub async fn keep_watch(workplace: &Workplace, session: &SessionId, quiet: bool) -> Infallible {
+    let mut watch =
+        Watch { workplace, session, before: Recovered::default(), gone: HashSet::new(), looks: 0 };
+    let mut trouble = Trouble::new(quiet);
+    let mut pause = LOOK_EVERY;
+    loop {
+        // Deadline: a process that dies tells nobody, so the store is looked at again.
+        tokio::time::sleep(pause).await;
+        pause = match watch.look(quiet).await {
+            Ok(()) => {
+                trouble.is_over();
+                LOOK_EVERY
+            }
+            Err(RecoveryError::Store(error)) => trouble.met(&error),
+            // Its engine has ended, and the process is about to.
+            Err(RecoveryError::Closed) => return std::future::pending().await,
+        };
+    }
+}
+
+/// What a watch has seen.
+struct Watch<'a> {
+    workplace: &'a Workplace,
+    session: &'a SessionId,
+    /// What the last look did.
+    before: Recovered,
+    /// What had lost its process at the last look.
+    gone: HashSet<DelegationId>,
+    looks: u32,
+}
+
+impl Watch<'_> {
+    async fn look(&mut self, quiet: bool) -> Result<(), RecoveryError> {
+        let (store, myself) = (&self.workplace.store, &self.workplace.owner);
+        self.looks = self.looks.wrapping_add(1);
+        let is_alone = store.owners_of_open().await?.iter().all(|owner| owner.id == myself.record.id);
+        // What this process gave up itself is found too, only not at once.
+        if is_alone && !self.looks.is_multiple_of(ALONE_EVERY) {
+            return Ok(());
+        }
+        let open = store.delegations(Filter::OpenOf(self.session.clone())).await?;
+        let gone = open.iter().filter(|record| record.owner.id != myself.record.id && is_orphaned(record));
+        let gone: HashSet<DelegationId> = gone.map(|record| record.accepted.delegation.clone()).collect();
+        let is_new = !gone.is_subset(&self.gone);
+        self.gone = gone;
+        if open.is_empty() || is_new {
+            return Ok(());
+        }
+        let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
+        if !quiet && recovered != self.before {
+            tell(&recovered);
+        }
+        self.before = recovered;
+        Ok(())
+    }
+}
+
+/// What a store does to looks that come again by themselves: told once, and looked at less often while it lasts.
+pub struct Trouble {
+    gaps: Gaps,
+    quiet: bool,
+}
+
+impl Trouble {
+    /// None so far.
+    pub fn new(quiet: bool) -> Trouble {
+        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), quiet }
+    }
+
+    /// Whether the store may work again by itself, or once somebody has made room.
+    pub fn may_pass(error: &StoreError) -> bool {
+        match error {
+            StoreError::Locked(_)
+            | StoreError::Full(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Conflict(_)
+            | StoreError::Io(_) => true,
+            StoreError::Corrupt(_)
+            | StoreError::Gone(_)
+            | StoreError::Newer { .. }
+            | StoreError::Fenced(_)
+            | StoreError::Closed => false,
+        }
+    }
+
+    /// The store failed: how long to leave it alone.
+    pub fn met(&mut self, error: &StoreError) -> Duration {
+        if self.gaps.is_closed() && !self.quiet {
+            stderr::tell(&format!(
+                "note: what has lost its process cannot be looked for now; it is tried again: {error}"
+            ));
+        }
+        self.gaps.widen()
+    }
+
+    /// The store works.
+    pub fn is_over(&mut self) {
+        if self.gaps.close() && !self.quiet {
+            stderr::tell("note: what has lost its process is looked for again");
+        }
+    }
 }
 
 /// Concludes what dead processes left of `orphans` without running anything. Of what was stopped only trouble is told: the

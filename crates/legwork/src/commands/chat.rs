@@ -213,8 +213,10 @@ async fn talk(
             Way::Lines | Way::Pipe => by_lines(invocation, workplace, (host, &feed), signals).await,
         }
     };
+    let watching = orphans::keep_watch(workplace, open.handle.session(), invocation.common.quiet);
     tokio::select! {
         exit = talking => exit,
+        never = watching => match never {},
         Some(ended) = open.talking.join_next() => {
             if let Ok(farewell) = &ended {
                 last_words.extend(not_said(&farewell.unsaid));

@@ -85,14 +85,16 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let ended = {
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(watch.as_mut(), &mut screen);
+        let watching = orphans::keep_watch(&workplace, &session, quiet);
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
-        tokio::pin!(asking, showing, overdue);
+        tokio::pin!(asking, showing, watching, overdue);
         let mut shows = true;
         loop {
             tokio::select! {
                 outcome = &mut asking => break outcome.map(|outcome| Ended::Answered(Box::new(outcome))),
                 () = &mut showing, if shows => shows = false,
+                never = &mut watching => match never {},
                 () = &mut overdue => break Ok(Ended::Answered(Box::new(unanswered()))),
                 asked = signals.next() => {
                     if let Some(ended) = asked_for(asked, &stop, &mut attention) {

@@ -1,18 +1,22 @@
 //! `legwork worker`: goes on with the work of this state folder whose process has gone, whether it died, was told to end or
 //! left it behind on purpose. It takes nothing from a living process, and releases everything when it is told to end itself.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::DelegationId;
-use legwork_core::ports::{Conversations, Facts, Filter, SessionKind};
+use legwork_core::ports::{Conversations, Delegator, Facts, Filter, SessionKind, StoreError};
 use legwork_core::record::DelegationRecord;
-use legwork_engine::recovery::{Orphans, Recovered};
+use legwork_engine::recovery::{Orphans, Recovered, RecoveryError};
+use tokio::time::Instant;
 
 use crate::args::WorkerArgs;
-use crate::failure::{CliError, Exit};
+use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
+use crate::orphans::Trouble;
+use crate::settings::Settings;
 use crate::signals::{EndedBy, Signals};
 use crate::wire::Workplace;
 use crate::{orphans, state, stderr};
@@ -21,6 +25,10 @@ use crate::{orphans, state, stderr};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The same while it waits for the end of what it was given.
 const LOOK_CLOSELY: Duration = Duration::from_millis(200);
+
+/// How long a worker that was started apart tries to open the state folder, and the gap between two tries.
+const START_PATIENCE: Duration = Duration::from_secs(600);
+const START_GAP: Duration = Duration::from_secs(2);
 
 /// Works until it is told to end, or with `--only` until that has settled.
 ///
@@ -32,7 +40,7 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     }
     let settings = invocation.settings()?;
     let orphans = meant(invocation, args).await?;
-    let mut workplace = Workplace::open(invocation, &settings).await?;
+    let mut workplace = opened(invocation, &settings, args).await?;
     let mut signals = Signals::listen()?;
     let worked = work(invocation, (&workplace, &orphans), &mut signals).await;
     let ended_by = match worked {
@@ -46,6 +54,29 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     worked
 }
 
+/// Opens the workplace. A worker that nobody waits for has the only hand for its work: it waits for a state folder that cannot
+/// be used at the moment.
+async fn opened(
+    invocation: &Invocation,
+    settings: &Settings,
+    args: &WorkerArgs,
+) -> Result<Workplace, CliError> {
+    let until = Instant::now() + START_PATIENCE;
+    let mut told = false;
+    loop {
+        match Workplace::open(invocation, settings).await {
+            Err(error) if args.apart && error.kind() == Kind::State && Instant::now() < until => {
+                if !std::mem::replace(&mut told, true) {
+                    stderr::tell(&format!("note: it cannot begin yet and tries again: {error}"));
+                }
+                // Deadline: whoever has the state folder is given time before it is tried again.
+                tokio::time::sleep(START_GAP).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
 async fn meant(invocation: &Invocation, args: &WorkerArgs) -> Result<Orphans, CliError> {
     let Some(typed) = &args.only else { return Ok(Orphans::All) };
     let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(typed))?;
@@ -57,6 +88,13 @@ async fn meant(invocation: &Invocation, args: &WorkerArgs) -> Result<Orphans, Cl
     })
 }
 
+/// A look at what there is to do.
+struct Look {
+    recovered: Recovered,
+    /// What is open of what was named.
+    open: Vec<DelegationRecord>,
+}
+
 async fn work(
     invocation: &Invocation,
     (workplace, orphans): (&Workplace, &Orphans),
@@ -66,33 +104,33 @@ async fn work(
     if !quiet {
         stderr::tell("works on what has lost its process; Ctrl-C ends it and loses nothing");
     }
-    state::tell_of_pause(invocation, &workplace.store).await?;
     let mut before = Recovered::default();
-    let mut taken: Vec<DelegationId> = Vec::new();
+    let mut taken: HashSet<DelegationId> = HashSet::new();
+    let (mut trouble, mut told_of_pause) = (Trouble::new(quiet), false);
     loop {
-        let recovered = tokio::select! {
+        let looked = tokio::select! {
             asked = signals.next() => return Ok(asked.exit()),
-            recovered = workplace.handle.recover(orphans) => recovered?,
+            looked = look((workplace, orphans), &mut taken) => looked,
         };
-        taken.extend(recovered.taken.iter().cloned());
-        if !quiet && recovered != before {
-            orphans::tell(&recovered);
-        }
-        // Asked first: what settles after that is put aside before the next time it is asked.
-        let open = open(workplace, orphans).await?;
-        put_aside(workplace, &mut taken).await?;
-        if *orphans != Orphans::All {
-            if open.is_empty() {
-                return Ok(Exit::Success);
+        let pause = match looked {
+            Ok(Look { recovered, open }) => {
+                trouble.is_over();
+                if !std::mem::replace(&mut told_of_pause, true) {
+                    tell_of_pause(invocation, workplace).await;
+                }
+                if !quiet && recovered != before {
+                    orphans::tell(&recovered);
+                }
+                if let Some(ended) = ended((workplace, orphans), &recovered, &open) {
+                    return ended;
+                }
+                before = recovered;
+                if *orphans == Orphans::All { LOOK_EVERY } else { LOOK_CLOSELY }
             }
-            // What can go on does; after that the rest of it is nobody's again.
-            let is_at_work = open.iter().any(|record| record.owner.id == workplace.owner.record.id);
-            if let Some(error) = orphans::cannot_go_on(&recovered).filter(|_| !is_at_work) {
-                return Err(error);
-            }
-        }
-        before = recovered;
-        let pause = if *orphans == Orphans::All { LOOK_EVERY } else { LOOK_CLOSELY };
+            // What runs here goes on meanwhile: its engine has a patience of its own.
+            Err(RecoveryError::Store(error)) if Trouble::may_pass(&error) => trouble.met(&error),
+            Err(error) => return Err(error.into()),
+        };
         tokio::select! {
             asked = signals.next() => return Ok(asked.exit()),
             // Deadline: a process that dies tells nobody, so the store is looked at again.
@@ -101,8 +139,52 @@ async fn work(
     }
 }
 
+/// Whoever cannot read it now learns of it from what does not begin.
+async fn tell_of_pause(invocation: &Invocation, workplace: &Workplace) {
+    if let Err(error) = state::tell_of_pause(invocation, &workplace.store).await {
+        tracing::debug!(%error, "whether there is a pause cannot be read");
+    }
+}
+
+/// Takes up what is nobody's, and puts aside what has settled of it. What it had taken is in `taken` also when it fails.
+async fn look(
+    (workplace, orphans): (&Workplace, &Orphans),
+    taken: &mut HashSet<DelegationId>,
+) -> Result<Look, RecoveryError> {
+    let recovered = match workplace.handle.recover(orphans).await {
+        Ok(recovered) => recovered,
+        Err(error) => {
+            // Some of it may have been taken all the same.
+            taken.extend(workplace.handle.view(None).await.into_iter().map(|view| view.delegation));
+            return Err(error);
+        }
+    };
+    taken.extend(recovered.taken.iter().cloned());
+    // Asked first: what settles after that is put aside before the next time it is asked.
+    let open = open(workplace, orphans).await?;
+    put_aside(workplace, taken).await?;
+    Ok(Look { recovered, open })
+}
+
+/// How work that was named has come to its end, if it has.
+fn ended(
+    (workplace, orphans): (&Workplace, &Orphans),
+    recovered: &Recovered,
+    open: &[DelegationRecord],
+) -> Option<Result<Exit, CliError>> {
+    if *orphans == Orphans::All {
+        return None;
+    }
+    if open.is_empty() {
+        return Some(Ok(Exit::Success));
+    }
+    // What can go on does; after that the rest of it is nobody's again.
+    let is_at_work = open.iter().any(|record| record.owner.id == workplace.owner.record.id);
+    orphans::cannot_go_on(recovered).filter(|_| !is_at_work).map(Err)
+}
+
 /// What is open of what was named.
-async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<DelegationRecord>, CliError> {
+async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<DelegationRecord>, StoreError> {
     let store = &workplace.store;
     Ok(match orphans {
         // Nothing was named.
@@ -116,27 +198,29 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
 
 /// Results of the shell have no conversation to go to: they are put aside for `legwork results`. Those of a conversation
 /// wait for it.
-async fn put_aside(workplace: &Workplace, taken: &mut Vec<DelegationId>) -> Result<(), CliError> {
-    let mut open = Vec::new();
-    for id in taken.drain(..) {
-        let Some(record) = workplace.store.delegation(&id).await? else { continue };
-        if !record.is_settled() {
-            open.push(id);
-        } else if of_a_shell(workplace, &record).await? {
+async fn put_aside(workplace: &Workplace, taken: &mut HashSet<DelegationId>) -> Result<(), StoreError> {
+    for id in taken.clone() {
+        let record = workplace.store.delegation(&id).await?;
+        if record.as_ref().is_some_and(|record| !record.is_settled()) {
+            continue;
+        }
+        if let Some(record) = record
+            && of_a_shell(workplace, &record).await?
+        {
             park(workplace, &record).await?;
         }
+        taken.remove(&id);
     }
-    *taken = open;
     Ok(())
 }
 
-async fn of_a_shell(workplace: &Workplace, record: &DelegationRecord) -> Result<bool, CliError> {
+async fn of_a_shell(workplace: &Workplace, record: &DelegationRecord) -> Result<bool, StoreError> {
     let session = workplace.store.session(&record.accepted.lineage.session).await?;
     let kind = session.map(|session| session.session.kind);
     Ok(record.accepted.lineage.parent.is_none() && kind.is_none_or(|kind| kind == SessionKind::Shell))
 }
 
-async fn park(workplace: &Workplace, record: &DelegationRecord) -> Result<(), CliError> {
+async fn park(workplace: &Workplace, record: &DelegationRecord) -> Result<(), StoreError> {
     let owner = &workplace.owner;
     for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
         if !matches!(delivery.state, DeliveryState::Ready { .. }) {

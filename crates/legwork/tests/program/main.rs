@@ -21,6 +21,7 @@ mod interrupt;
 mod leases;
 mod leaving;
 mod looking;
+mod lookout;
 mod models;
 mod owner_death;
 mod pause;

@@ -13,6 +13,7 @@ mod waiting;
 pub use ended::Ended;
 pub use home::{Home, KEY};
 pub use order::Order;
+pub use processes::Seen;
 pub use running::Running;
 pub use screen::Screen;
 pub use tasks::tasks_toml;

@@ -1,0 +1,160 @@
+//! Work that loses its process while somebody who would go on with it is at work already: an open conversation, a prompt that
+//! waits for it, a worker whose state folder is in trouble.
+
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::harness::{Home, Running, Seen, until};
+
+/// The process that runs the only open child of the delegation, once it is not `before`.
+fn runner_of(home: &Home, id: &str) -> Option<i64> {
+    let list = home.ps();
+    let known = list.iter().find(|known| known["delegation_id"] == json!(id))?;
+    known["units"][0]["children"][0]["owner_pid"].as_i64()
+}
+
+fn until_run_by(home: &Home, id: &str, pid: i32) {
+    until(&format!("{pid} to run {id}"), || (runner_of(home, id) == Some(pid.into())).then_some(()));
+}
+
+fn the_worker(home: &Home) -> Seen {
+    until("the worker to be seen", || {
+        home.processes().into_iter().find(|seen| seen.command.contains("worker"))
+    })
+}
+
+/// Its session is open here and nowhere else, so nobody else would go on with it.
+#[test]
+fn k02_an_open_conversation_goes_on_with_work_of_it_that_loses_its_process() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+            match talk.first_user_text() {
+                text if text.starts_with("this is the piece") => gate("here").say("the piece is done"),
+                _ if talk.last_text().contains("the piece is done") => say("Noted, it is there."),
+                _ => say("hello"),
+            }
+        })));
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat", "--session", "x"]);
+    let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
+    screen.wait_for("›");
+    let goal = ["delegate", "--goal", "this is the piece of work", "--detach", "--session", "x", "--json"];
+    let handle = home.legwork(&goal).run();
+    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    server.gate("here").wait_reached();
+    let worker = the_worker(&home);
+    until_run_by(&home, &id, worker.pid);
+    worker.kill();
+    screen.wait_for("of a process that died");
+    until_run_by(&home, &id, screen.pid());
+    server.gate("here").open();
+    screen.wait_for("Noted, it is there.");
+    assert_eq!(screen.leave(), 0);
+    let shown = home.legwork(&["show", &id, "--json"]).run().json();
+    let ledger = shown["ledger"].as_array().expect("a ledger").clone();
+    let delivered = ledger.iter().filter(|line| line["state"] == "delivered").count();
+    assert_eq!(delivered, 1, "{ledger:?}");
+    home.assert_nothing_runs();
+}
+
+/// A prompt that rejoins what a worker runs, when that worker dies.
+#[test]
+fn k02_a_prompt_goes_on_with_what_it_waits_for_when_that_loses_its_process() {
+    let scripts = Scripts::default()
+        .agent("the piece", Script::from_fn(|_: &Conversation| gate("here").say("the answer")))
+        .otherwise(Script::from_fn(|talk: &Conversation| match talk.step() {
+            0 => call("delegate_task", json!({"goal": "this is the piece of work"})),
+            _ => say(format!(
+                "got it: {}",
+                talk.tool_results().iter().any(|result| result.contains("the answer"))
+            )),
+        }));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let first = home.legwork(&["run", "send it out"]).start();
+    server.gate("here").wait_reached();
+    let id = home.only_delegation();
+    first.kill();
+    let worker = home.legwork(&["worker"]).start();
+    until_run_by(&home, &id, worker.pid());
+    let second = home.legwork(&["run", "--last", "and?"]).start();
+    until("the session to be open", || {
+        home.legwork(&["sessions", "--json"]).run().stdout.contains(&second.pid().to_string()).then_some(())
+    });
+    worker.kill();
+    until_run_by(&home, &id, second.pid());
+    server.gate("here").open();
+    let ended = second.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.stdout.contains("got it: true"), "{ended}");
+    home.assert_nothing_runs();
+}
+
+fn told(worker: &mut Running, words: &str) {
+    until(&format!("{words:?} of the worker"), || {
+        assert!(!worker.has_ended(), "it ended: {}", worker.stderr());
+        worker.stderr().contains(words).then_some(())
+    });
+}
+
+/// A delegation of one child that waits at the gate `here`, and its program.
+fn started(home: &Home, server: &ScriptedServer, waiting: usize) -> (Running, String) {
+    let running = home.legwork(&["delegate", "--goal", "a piece of work"]).start();
+    let id = running.delegation();
+    server.gate("here").wait_waiting(waiting);
+    (running, id)
+}
+
+/// Proves K02 for a worker: what it runs has nobody else.
+#[test]
+fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
+    let server = ScriptedServer::start(
+        Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
+    );
+    let home = Home::with(&server);
+    let (running, first) = started(&home, &server, 1);
+    running.kill();
+    let mut worker = home.legwork(&["worker"]).start();
+    until_run_by(&home, &first, worker.pid());
+    server.gate("here").wait_waiting(1);
+    let (running, second) = started(&home, &server, 2);
+    let lock = home.lock_database();
+    running.kill();
+    told(&mut worker, "it is tried again");
+    drop(lock);
+    told(&mut worker, "is looked for again");
+    until_run_by(&home, &second, worker.pid());
+    server.gate("here").open();
+    for id in [&first, &second] {
+        let ended = home.legwork(&["results", id, "--wait", "--json"]).run();
+        assert_eq!(ended.statuses(), ["completed"], "{ended}");
+    }
+    until("the worker to put the results aside", || {
+        let shown = home.legwork(&["show", &first, "--json"]).run().json();
+        (shown["units"][0]["delivery"] == json!("parked")).then_some(())
+    });
+    assert_eq!(worker.stderr().matches("it is tried again").count(), 1, "{}", worker.stderr());
+    worker.signal(Signal::SIGTERM);
+    assert_eq!(worker.wait().code, 143);
+}
+
+/// Whoever detached the work has gone: the worker is the only hand that it has.
+#[test]
+fn k35_a_worker_that_is_started_beside_a_lock_waits_for_its_end() {
+    let server = ScriptedServer::start(
+        Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
+    );
+    let home = Home::with(&server);
+    let (running, id) = started(&home, &server, 1);
+    running.kill();
+    let lock = home.lock_database();
+    let mut worker = home.legwork(&["worker", "--apart", "--only", &id]).start();
+    told(&mut worker, "it cannot begin yet and tries again");
+    drop(lock);
+    server.gate("here").open();
+    let ended = worker.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    let results = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!(results.statuses(), ["completed"], "{results}");
+}

@@ -7,6 +7,7 @@ use legwork_core::record::DelegationRecord;
 
 use crate::args::CommonArgs;
 use crate::invocation::Invocation;
+use crate::outliving;
 use crate::owner::is_dead;
 use crate::settings::Settings;
 
@@ -26,6 +27,10 @@ impl<'a> Keys<'a> {
     /// The source of the key that the subagent of that task waits for, if its process has gone and the key is not here.
     pub fn missing(&self, record: &DelegationRecord, task_index: usize) -> Option<String> {
         if record.children[task_index].outcome().is_some() || !is_dead(&record.owner) {
+            return None;
+        }
+        if outliving::has_worker(self.invocation, record) {
+            // That one has an environment of its own, and says in its log what it lacks.
             return None;
         }
         let source = record.accepted.setting_of(task_index).route.key_source?;

@@ -8,8 +8,9 @@ use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
 
 use crate::failure::CliError;
+use crate::invocation::Invocation;
 use crate::owner::is_dead;
-use crate::{session_choice, wording};
+use crate::{outliving, session_choice, wording};
 
 /// Where the results of one unit are.
 pub struct Whereabouts<'a> {
@@ -18,6 +19,8 @@ pub struct Whereabouts<'a> {
     session: Option<SessionRecord>,
     /// Who has claimed the results, if that can be told.
     taker: Option<OwnerRecord>,
+    /// A worker that was started for the work has not begun yet.
+    has_worker: bool,
 }
 
 impl<'a> Whereabouts<'a> {
@@ -26,6 +29,7 @@ impl<'a> Whereabouts<'a> {
     /// # Errors
     /// When the store fails.
     pub async fn of(
+        invocation: &Invocation,
         store: &SqliteStore,
         record: &'a DelegationRecord,
         place: usize,
@@ -36,7 +40,8 @@ impl<'a> Whereabouts<'a> {
             Some(claimant) => store.owner(&OwnerRecord::id_of_claimant(claimant)).await?,
             None => None,
         };
-        Ok(Whereabouts { record, place, session, taker })
+        let has_worker = outliving::has_worker(invocation, record);
+        Ok(Whereabouts { record, place, session, taker, has_worker })
     }
 
     /// The sentence.
@@ -56,6 +61,11 @@ impl<'a> Whereabouts<'a> {
         let open = unit.task_indexes.iter().filter(|task| self.record.children[**task].outcome().is_none());
         let (open, of, pid) = (open.count(), unit.task_indexes.len(), self.record.owner.process.pid);
         let id = &self.record.accepted.delegation;
+        if self.has_worker {
+            return format!(
+                "not there yet: {open} of its {of} subagents are left to a worker, which has not begun yet"
+            );
+        }
         if self.record.owner.gone {
             return format!(
                 "not there yet: process {pid} does not go on with {open} of its {of} subagents; `legwork results {id} --wait` does"

@@ -44,7 +44,7 @@ pub async fn run(invocation: &Invocation, args: &DismissArgs) -> Result<Exit, Cl
     let owner = Owner::new();
     let mut verdicts = Vec::new();
     for place in places {
-        verdicts.push(judge(&store, &owner, (&record, place), &reason).await?);
+        verdicts.push(judge((invocation, &store), &owner, (&record, place), &reason).await?);
     }
     refuse_if_nothing_went(&record, &verdicts)?;
     if invocation.common.json {
@@ -89,7 +89,7 @@ fn units(target: Target, typed: &str) -> Result<(Box<DelegationRecord>, Vec<usiz
 
 /// Gives one unit up if that can be done, and says where it is otherwise.
 async fn judge(
-    store: &SqliteStore,
+    (invocation, store): (&Invocation, &SqliteStore),
     owner: &Owner,
     (record, place): (&DelegationRecord, usize),
     reason: &str,
@@ -116,7 +116,7 @@ async fn judge(
             break;
         }
     }
-    let sentence = Whereabouts::of(store, &seen, place).await?.sentence();
+    let sentence = Whereabouts::of(invocation, store, &seen, place).await?.sentence();
     Ok(Verdict { unit: unit.clone(), state: seen.deliveries[place].state.clone(), given_up, sentence })
 }
 

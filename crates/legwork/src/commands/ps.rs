@@ -1,11 +1,11 @@
 //! `legwork ps`: what runs in this state folder, and with `--all` what ended recently.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
-use legwork_core::ids::{ChildId, OwnerId};
+use legwork_core::ids::{ChildId, DelegationId, OwnerId};
 use legwork_core::ports::{Facts, Filter, Liveness};
 use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::time::Timestamp;
@@ -17,7 +17,7 @@ use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lacking::Keys;
 use crate::orphans::HOW_TO_GO_ON;
-use crate::{state, stderr, stdout as answer, wording};
+use crate::{outliving, state, stderr, stdout as answer, wording};
 
 /// How many delegations `--all` lists at most.
 const RECENT_MAX: usize = 100;
@@ -56,6 +56,8 @@ fn show(text: &str, afresh: bool) -> Result<(), CliError> {
 pub struct Listing {
     records: Vec<DelegationRecord>,
     owners: HashMap<OwnerId, Liveness>,
+    /// Those that lost their process and are left to a worker that has not begun yet.
+    handed_over: HashSet<DelegationId>,
     paused: bool,
     /// For subagents that lost their process: the source of the key that whoever goes on with them needs and that is not here.
     keys_lacking: HashMap<ChildId, String>,
@@ -72,8 +74,10 @@ impl Listing {
         let owners = records.iter().filter(|record| !record.is_settled());
         let owners =
             owners.map(|record| (record.owner.id.clone(), record.owner.liveness(&SystemProcesses))).collect();
+        let handed_over = records.iter().filter(|record| outliving::has_worker(invocation, record));
+        let handed_over = handed_over.map(|record| record.accepted.delegation.clone()).collect();
         let (keys_lacking, now) = (HashMap::new(), Clock::start().now().wall);
-        let mut listing = Listing { records, owners, paused, keys_lacking, now };
+        let mut listing = Listing { records, owners, handed_over, paused, keys_lacking, now };
         listing.note_keys(&Keys::of(invocation));
         Ok(listing)
     }
@@ -106,13 +110,34 @@ impl Listing {
         lines
     }
 
+    /// Whether nobody works on it, and nobody is about to.
     fn is_dead(&self, record: &DelegationRecord) -> bool {
-        !record.is_settled() && self.owners.get(&record.owner.id) == Some(&Liveness::Dead)
+        let has_lost = !record.is_settled() && self.owners.get(&record.owner.id) == Some(&Liveness::Dead);
+        has_lost && !self.is_handed_over(record)
+    }
+
+    fn is_handed_over(&self, record: &DelegationRecord) -> bool {
+        self.handed_over.contains(&record.accepted.delegation)
+    }
+
+    /// What a delegation is called, also in the place of the states of its children when nobody works on it.
+    fn word(&self, record: &DelegationRecord) -> Option<&'static str> {
+        match (self.is_handed_over(record), self.is_dead(record)) {
+            (true, _) => Some("handed_over"),
+            (false, true) => Some("orphaned"),
+            (false, false) => None,
+        }
     }
 
     /// Looking settles nothing, but says that somebody should.
     fn tell_of_the_dead(&self, quiet: bool) {
         let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
+        if !self.handed_over.is_empty() && !quiet {
+            stderr::tell(&format!(
+                "note: {} of these are left to a worker that has not begun yet",
+                self.handed_over.len()
+            ));
+        }
         if dead > 0 && !quiet {
             stderr::tell(&format!("note: {dead} of these belong to a process that has died; {HOW_TO_GO_ON}"));
             self.key_notes().iter().for_each(|line| stderr::tell(line));
@@ -123,8 +148,7 @@ impl Listing {
         match child.outcome() {
             Some(outcome) => outcome.status().as_str().to_owned(),
             None if self.keys_lacking.contains_key(&child.id) => "queued".to_owned(),
-            None if self.is_dead(record) => "orphaned".to_owned(),
-            None => child.state.as_str().to_owned(),
+            None => self.word(record).unwrap_or(child.state.as_str()).to_owned(),
         }
     }
 
@@ -148,7 +172,7 @@ impl Listing {
             json!({
                 "delegation_id": record.accepted.delegation,
                 "session_id": record.accepted.lineage.session,
-                "state": if self.is_dead(record) { "orphaned" } else { record.state_text() },
+                "state": self.word(record).unwrap_or(record.state_text()),
                 "units": units,
             })
         };

@@ -22,7 +22,7 @@ use crate::lookup::{self, Target};
 use crate::outcomes::Outcomes;
 use crate::owner::{self, Owner};
 use crate::signals::{Asked, Signals};
-use crate::{orphans, state, stderr, stdout};
+use crate::{orphans, outliving, state, stderr, stdout};
 use waiting::Waited;
 
 /// How long another process may take to settle what it has taken over.
@@ -55,7 +55,7 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     };
     let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;
     let record = record.ok_or_else(|| lookup::unknown(&args.id))?;
-    if !invocation.common.quiet && orphans::is_orphaned(&record) {
+    if !invocation.common.quiet && outliving::is_abandoned(invocation, &record) {
         stderr::tell(&orphans::left(&id));
     }
     let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;

@@ -30,7 +30,7 @@ mod steers;
 /// When there is no such thing, or the state folder cannot be read.
 pub async fn run(invocation: &Invocation, args: &ShowArgs) -> Result<Exit, CliError> {
     let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
-    let looking = Looking { store: &store, keys: Keys::of(invocation) };
+    let looking = Looking { invocation, store: &store, keys: Keys::of(invocation) };
     let shown = match lookup::find(invocation, &store, &args.id).await? {
         Target::Delegation(record) => delegation(&looking, &record).await?,
         Target::Unit(record, place) => unit(&looking, &record, place).await?,
@@ -47,6 +47,7 @@ pub async fn run(invocation: &Invocation, args: &ShowArgs) -> Result<Exit, CliEr
 
 /// What is looked at.
 struct Looking<'a> {
+    invocation: &'a Invocation,
     store: &'a SqliteStore,
     keys: Keys<'a>,
 }
@@ -183,11 +184,11 @@ fn early_notice(record: &DelegationRecord, notice: &NoticeRecord) -> Value {
 
 /// Where the results of a unit are, in words.
 async fn sentence(
-    Looking { store, keys }: &Looking<'_>,
+    Looking { invocation, store, keys }: &Looking<'_>,
     record: &DelegationRecord,
     place: usize,
 ) -> Result<String, CliError> {
-    let mut sentence = Whereabouts::of(store, record, place).await?.sentence();
+    let mut sentence = Whereabouts::of(invocation, store, record, place).await?.sentence();
     let tasks = record.accepted.units[place].task_indexes.iter();
     let missing: BTreeSet<String> = tasks.filter_map(|index| keys.missing(record, *index)).collect();
     if !missing.is_empty() {

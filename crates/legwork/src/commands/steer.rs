@@ -14,8 +14,8 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::input::Wanted;
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
-use crate::owner::{Owner, is_dead};
-use crate::{state, stderr, stdout, wording};
+use crate::owner::Owner;
+use crate::{outliving, state, stderr, stdout, wording};
 
 const GOAL_WIDTH: usize = 40;
 /// How many children an error lists.
@@ -59,7 +59,7 @@ pub async fn run(invocation: &Invocation, args: &SteerArgs) -> Result<Exit, CliE
             "{receipt}: queued for {child}, which reads it at its next step; `legwork show {child}` tells when it has"
         ))?;
     }
-    if is_dead(&record.owner) && !invocation.common.quiet {
+    if outliving::is_abandoned(invocation, &record) && !invocation.common.quiet {
         stderr::tell(&format!(
             "note: process {}, which ran {child}, has died; the message is read only if another process goes on with it",
             record.owner.process.pid

@@ -12,7 +12,7 @@ use crate::args::TailArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
-use crate::{orphans, state, stderr, stdout};
+use crate::{orphans, outliving, state, stderr, stdout};
 
 /// Between two looks of `-f`.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -46,7 +46,9 @@ pub async fn run(invocation: &Invocation, args: &TailArgs) -> Result<Exit, CliEr
             let now = store.delegation(&record.accepted.delegation).await?;
             ended = now.as_ref().is_none_or(DelegationRecord::is_settled);
             // Whoever goes on with it writes on in the same files.
-            let is_left = args.follow && !ended && now.as_ref().is_some_and(orphans::is_orphaned);
+            let is_left = args.follow
+                && !ended
+                && now.as_ref().is_some_and(|now| outliving::is_abandoned(invocation, now));
             if is_left && !invocation.common.quiet && !std::mem::replace(&mut told, true) {
                 stderr::tell(&orphans::left(&record.accepted.delegation));
             }

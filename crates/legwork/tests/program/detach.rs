@@ -1,5 +1,7 @@
 //! `delegate --detach`: a handle at once, and work that goes on without a terminal until it is done.
 
+use std::fs;
+
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use serde_json::{Value, json};
 
@@ -41,6 +43,47 @@ fn k33_detached_work_goes_on_after_its_program_has_ended() {
     let shown = home.legwork(&["show", &id, "--json"]).run().json();
     assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{}", shown["ledger"]);
     assert_eq!(server.log().entries().len(), 2, "{}", server.log().summary());
+}
+
+/// A worker that was started and has not begun is told from one that will never come.
+#[test]
+fn k39_work_is_left_to_a_worker_until_that_begins_and_orphaned_once_that_is_gone() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    // The worker reads the configuration before anything else, and waits for somebody who writes it.
+    let config = home.project().join("config.toml");
+    nix::unistd::mkfifo(&config, nix::sys::stat::Mode::S_IRWXU).expect("it can be made");
+    let path = config.display().to_string();
+    let detaching =
+        home.legwork(&["delegate", "--goal", "one", "--detach", "--json", "--config", &path]).start();
+    fs::write(&config, "").expect("the program reads it");
+    let handle = detaching.wait();
+    assert_eq!(handle.code, 0, "{handle}");
+    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    let worker = until("the worker to be seen", || {
+        home.processes().into_iter().find(|seen| seen.command.contains("worker"))
+    });
+
+    let told = home.legwork(&["ps", "--json"]).run();
+    let delegation = &told.json()["delegations"][0];
+    assert_eq!(delegation["state"], json!("handed_over"), "{told}");
+    assert_eq!(delegation["units"][0]["children"][0]["state"], json!("handed_over"), "{told}");
+    assert!(told.stderr.contains("left to a worker that has not begun yet"), "{told}");
+    let shown = home.legwork(&["show", &id]).run();
+    assert!(shown.stdout.contains("left to a worker, which has not begun yet"), "{shown}");
+    for verb in [&["ps"][..], &["show", &id], &["results", &id], &["doctor", "--offline"]] {
+        let told = home.legwork(verb).run();
+        assert!(!format!("{told}").contains("has died"), "{verb:?}: {told}");
+        assert!(!told.stdout.contains("orphaned"), "{verb:?}: {told}");
+    }
+
+    worker.kill();
+    until("the worker to be gone", || home.processes().is_empty().then_some(()));
+    let told = home.legwork(&["ps", "--json"]).run();
+    assert_eq!(told.json()["delegations"][0]["state"], json!("orphaned"), "{told}");
+    assert!(told.stderr.contains("has died"), "{told}");
+    let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
 }
 
 /// As cli.md says it: the worker parks the results, and who asks for them first takes them.

@@ -10,7 +10,7 @@ use crate::failure::CliError;
 use crate::invocation::Invocation;
 use crate::orphans::HOW_TO_GO_ON;
 use crate::paths::StateFolder;
-use crate::state;
+use crate::{outliving, state};
 
 /// Looks at the store and, where it can be read, at what is in it.
 pub(super) async fn checks(invocation: &Invocation) -> Vec<Check> {
@@ -102,7 +102,7 @@ async fn contents(invocation: &Invocation, store: &SqliteStore) -> Vec<Check> {
         Ok(found) => checks.extend(found),
         Err(error) => checks.push(Check::failed("transcripts", &error)),
     }
-    match stuck(store).await {
+    match stuck(invocation, store).await {
         Ok(found) => checks.extend(found),
         Err(error) => checks.push(Check::failed("work", &error)),
     }
@@ -136,10 +136,11 @@ async fn strange_transcripts(
 }
 
 /// Work that nobody does any more.
-async fn stuck(store: &SqliteStore) -> Result<Vec<Check>, CliError> {
+async fn stuck(invocation: &Invocation, store: &SqliteStore) -> Result<Vec<Check>, CliError> {
     let open = store.delegations(Filter::Open).await?;
     let of = |wanted: Liveness| {
-        open.iter().filter(move |record| record.owner.liveness(&SystemProcesses) == wanted).count()
+        let those = open.iter().filter(move |record| record.owner.liveness(&SystemProcesses) == wanted);
+        those.filter(|record| !outliving::has_worker(invocation, record)).count()
     };
     let (dead, unclear) = (of(Liveness::Dead), of(Liveness::Unclear));
     let mut checks = Vec::new();

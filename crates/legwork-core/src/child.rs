@@ -153,6 +153,16 @@ impl ChildState {
         !matches!(self, ChildState::Queued { .. } | ChildState::Settled(_))
     }
 
+    /// The number of the run that is under way, unless the child was told to stop.
+    pub fn attempt_under_way(self) -> Option<u32> {
+        match self {
+            ChildState::Running { attempt }
+            | ChildState::Parked { attempt }
+            | ChildState::Waiting { attempt } => Some(attempt),
+            ChildState::Queued { .. } | ChildState::Stopping { .. } | ChildState::Settled(_) => None,
+        }
+    }
+
     /// The word that lists show for it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -77,7 +77,7 @@ pub enum StopReason {
     TimedOut,
     /// Its session ended.
     SessionEnded,
-    /// The process that owned it died before the child had begun.
+    /// The process that owned it died before the child had begun, or again and again at the same step of it.
     OwnerLost,
     /// The process was told to end.
     Shutdown,

@@ -98,6 +98,45 @@ pub struct Pulse {
     pub usage: Usage,
     /// Price so far.
     pub cost: Cost,
+    /// Attempts that ended with their processes. Pulses that were stored before this was told have none.
+    #[serde(default, skip_serializing_if = "Deaths::are_none")]
+    pub deaths: Deaths,
+}
+
+/// How attempts of a child ended without an end of the child: what recovery must know so that it does not go on for ever with
+/// one that ends its process each time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deaths {
+    /// Attempts in a row that the death of their process ended, with no step that ended between.
+    pub in_a_row: u32,
+    /// The last attempt of which it is known how it ended, from 1: it is counted, or its process let go of it in good order.
+    pub attempt: u32,
+    /// Steps of the journal that had ended when the last one was counted.
+    pub steps: u32,
+}
+
+impl Deaths {
+    /// Whether no attempt has ended this way.
+    pub fn are_none(&self) -> bool {
+        *self == Deaths::default()
+    }
+
+    /// With the attempt that the death of its process has ended, when `steps` of the journal had ended by then. An attempt
+    /// that is known is not counted again.
+    #[must_use]
+    pub fn and(self, attempt: u32, steps: u32) -> Deaths {
+        if attempt <= self.attempt {
+            return self;
+        }
+        let before = if steps > self.steps { 0 } else { self.in_a_row };
+        Deaths { in_a_row: before.saturating_add(1), attempt, steps }
+    }
+
+    /// With an attempt that its own process let go of; it counts neither as a death nor as progress.
+    #[must_use]
+    pub fn but_not(self, attempt: u32) -> Deaths {
+        Deaths { attempt: attempt.max(self.attempt), ..self }
+    }
 }
 
 impl Pulse {
@@ -145,5 +184,40 @@ impl Pulse {
             Phase::Tool(name) => format!("tool {name}"),
             Phase::Children => "children".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k08_only_deaths_without_a_step_between_are_in_a_row() {
+        let mut deaths = Deaths::default();
+        for (attempt, in_a_row) in [(1, 1), (2, 2), (3, 3)] {
+            deaths = deaths.and(attempt, 5);
+            assert_eq!(deaths, Deaths { in_a_row, attempt, steps: 5 });
+            assert_eq!(deaths.and(attempt, 5), deaths, "each is counted once");
+        }
+        assert_eq!(deaths.but_not(4).and(4, 5).in_a_row, 3, "one that was let go of is none");
+        assert_eq!(deaths.but_not(4).and(5, 5).in_a_row, 4, "and begins nothing anew");
+        assert_eq!(deaths.and(4, 6), Deaths { in_a_row: 1, attempt: 4, steps: 6 }, "a step begins anew");
+    }
+
+    #[test]
+    fn a_pulse_stored_without_its_deaths_can_be_read_and_one_with_them_by_older_programs() {
+        let pulse = Pulse { beat: 3, ..Pulse::default() };
+        let text = serde_json::to_string(&pulse).expect("it is written");
+        assert!(!text.contains("deaths"), "{text}");
+        assert_eq!(serde_json::from_str::<Pulse>(&text).expect("an old row"), pulse);
+        let died = Pulse { deaths: Deaths::default().and(1, 0), ..pulse };
+        let text = serde_json::to_string(&died).expect("it is written");
+        assert_eq!(serde_json::from_str::<Pulse>(&text).expect("a new row"), died);
+        /// The pulse as programs knew it that told nothing of deaths.
+        #[derive(serde::Deserialize)]
+        struct Older {
+            beat: u64,
+        }
+        assert_eq!(serde_json::from_str::<Older>(&text).expect("a new row").beat, 3);
     }
 }

@@ -6,7 +6,7 @@ use crate::fact::Accepted;
 use crate::ids::{ChildId, Epoch, OwnerId};
 use crate::outcome::Outcome;
 use crate::ports::{Liveness, Processes};
-use crate::pulse::Pulse;
+use crate::pulse::{Deaths, Pulse};
 use crate::report::Report;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,11 @@ impl ChildRecord {
             self.ended_at = Some(at);
         }
         Ok(())
+    }
+
+    /// How attempts of it ended with their processes.
+    pub fn deaths(&self) -> Deaths {
+        self.pulse.as_ref().map(|(pulse, _)| pulse.deaths).unwrap_or_default()
     }
 
     /// How the child ended, if it has.

@@ -9,6 +9,7 @@ mod entry;
 mod queue;
 mod stopping;
 mod supervision;
+mod suspects;
 mod vocabulary;
 mod withholding;
 
@@ -29,6 +30,7 @@ use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::time::{Moment, Now};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use suspects::Suspects;
 
 /// The whole policy of one process.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ pub struct Book {
     queue: FairQueue,
     /// Those of work that was taken over, where new ones never wait.
     heirs: FairQueue,
+    /// Those of it whose process died at one step of them again and again.
+    suspects: Suspects,
     /// Children that want their slot again; they go before new ones.
     returning: VecDeque<ChildId>,
     slots_used: usize,
@@ -78,6 +82,7 @@ impl Book {
             offspring: HashMap::new(),
             queue: FairQueue::default(),
             heirs: FairQueue::default(),
+            suspects: Suspects::default(),
             returning: VecDeque::new(),
             slots_used: 0,
             withheld: HashSet::new(),
@@ -178,7 +183,7 @@ impl Book {
 
     /// How many children wait for their first slot.
     pub fn waiting(&self) -> usize {
-        self.queue.len() + self.heirs.len()
+        self.queue.len() + self.heirs.len() + self.suspects.waiting()
     }
 
     /// When the book must hear a [`Event::Tick`] next, if nothing else happens.
@@ -316,6 +321,7 @@ impl Book {
         let gone: HashSet<&ChildId> = delegated.children.iter().map(|child| &child.id).collect();
         self.queue.remove_all(|child| gone.contains(child));
         self.heirs.remove_all(|child| gone.contains(child));
+        self.suspects.remove_all(|child| gone.contains(child));
         self.returning.retain(|child| !gone.contains(child));
         if let Some(siblings) =
             delegated.accepted.lineage.parent.as_ref().and_then(|parent| self.offspring.get_mut(parent))
@@ -346,7 +352,9 @@ impl Book {
                 }
             } else if self.gate == Gate::Paused {
                 return;
-            } else if let Some(child) = self.queue.pop().or_else(|| self.next_heir()) {
+            } else if let Some(child) =
+                self.next_suspect().or_else(|| self.queue.pop()).or_else(|| self.next_heir())
+            {
                 if let Some(recorded) = self.record(&child, ChildEvent::Started, None, now) {
                     effects.extend(recorded);
                     effects.push(Effect::Start(child));
@@ -380,6 +388,7 @@ impl Book {
         let mut effects = vec![Effect::Record(delegated.append(facts, &self.owner, now))];
         if let Some(outcome) = after.outcome() {
             self.withheld.remove(child);
+            self.suspects.remove_all(|suspect| suspect == child);
             effects.push(Effect::Settled(child.clone(), outcome));
             if delegated.is_settled() {
                 effects.push(Effect::AllSettled(delegation));

@@ -7,6 +7,7 @@
 mod adopt;
 mod announce;
 mod commit;
+mod ending;
 mod housekeeping;
 mod leaving;
 mod perform;
@@ -191,6 +192,7 @@ impl Dispatcher {
             }
             self.drain();
         }
+        ending::account(&self.wiring, ending::let_go(&self.book)).await;
     }
 
     fn is_done(&self) -> bool {

@@ -7,9 +7,11 @@
 mod adoption;
 mod owners;
 mod settling;
+mod toll;
 mod trees;
 
 pub use settling::{Conclusion, may_go_on, settle};
+pub use toll::DEATHS_MAX;
 
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
@@ -41,6 +43,8 @@ pub struct Recovered {
     pub lost: usize,
     /// Children that had been told to stop before.
     pub stopping: usize,
+    /// Children that do not go on, because their process died at the same step of them too often.
+    pub given_up: usize,
     /// Children that had not begun and do not any more.
     pub unstarted: usize,
     /// Children that were settled without an engine, by their tasks' positions: nobody has told of their ends.

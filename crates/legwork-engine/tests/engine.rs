@@ -7,6 +7,8 @@ mod adoption;
 mod capacity;
 #[path = "engine/commits.rs"]
 mod commits;
+#[path = "engine/deaths.rs"]
+mod deaths;
 #[path = "engine/desk.rs"]
 mod desk;
 #[path = "engine/front.rs"]

@@ -183,13 +183,14 @@ pub fn cannot_go_on(recovered: &Recovered) -> Option<CliError> {
 
 /// Says what recovery did, one line each.
 pub fn tell(recovered: &Recovered) {
-    let Recovered { taken, resumed, lost, stopping, unstarted, .. } = recovered;
+    let Recovered { taken, resumed, lost, stopping, given_up, unstarted, .. } = recovered;
     if !taken.is_empty() {
         let mut parts = Vec::new();
         let counts = [
             (*resumed, "go(es) on from the last finished step"),
             (*lost, "lost"),
             (*stopping, "stopped as asked before"),
+            (*given_up, "given up, because their process died at the same step again and again"),
             (*unstarted, "never started"),
         ];
         parts.extend(

@@ -3,6 +3,7 @@
 //! since they were accepted before.
 
 use super::entry::Delegated;
+use super::suspects::Suspects;
 use super::{Adopted, Book, Effect, Loss};
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
 use legwork_core::ids::{ChildId, DelegationId};
@@ -48,22 +49,29 @@ impl Book {
             if child.outcome().is_some() {
                 continue;
             }
-            let Loss { after, report } =
-                losses.remove(&index).unwrap_or(Loss { after: AfterLoss::Requeue, report: None });
+            let none = Loss { after: AfterLoss::Requeue, stopped: None, report: None };
+            let Loss { after, stopped, report } = losses.remove(&index).unwrap_or(none);
+            if let Some(reason) = stopped {
+                let event = ChildEvent::StopAsked { reason, force: Force::Abort };
+                effects.extend(self.record(&child.id, event, None, now).unwrap_or_default());
+            }
             effects.extend(
                 self.record(&child.id, ChildEvent::OwnerLost(after), report, now).unwrap_or_default(),
             );
             if !matches!(self.standing(&child.id), Some(ChildState::Queued { .. })) {
                 continue;
             }
+            let session = &record.accepted.lineage.session;
             if withheld.contains(&index) {
                 self.withheld.insert(child.id.clone());
+            } else if Suspects::is_one(child.deaths()) {
+                self.suspects.push(session, child.id.clone());
             } else {
                 let queue = match self.capacity.heirs_max() {
                     Some(_) => &mut self.heirs,
                     None => &mut self.queue,
                 };
-                queue.push(&record.accepted.lineage.session, child.id.clone());
+                queue.push(session, child.id.clone());
             }
         }
         effects

@@ -5,7 +5,7 @@ use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::child::AfterLoss;
 use legwork_core::fact::Append;
 use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::outcome::Outcome;
+use legwork_core::outcome::{Outcome, StopReason};
 use legwork_core::ports::{Refusal, StopNotice};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::DelegationRecord;
@@ -87,6 +87,8 @@ pub struct Adopted {
 pub struct Loss {
     /// Whether it goes on.
     pub after: AfterLoss,
+    /// What it is ended for, where that is more than the loss.
+    pub stopped: Option<StopReason>,
     /// What is known of its run, when it had begun and does not go on.
     pub report: Option<Box<Report>>,
 }

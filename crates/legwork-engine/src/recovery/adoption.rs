@@ -3,6 +3,7 @@
 
 use super::owners::{Owners, Whose};
 use super::settling::{goes_on, left_by};
+use super::toll::Toll;
 use super::trees::Tree;
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
@@ -10,9 +11,12 @@ use crate::dispatcher::{Heirloom, Message};
 use crate::handle::Handle;
 use legwork_core::child::AfterLoss;
 use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Steer, StoreError};
+use legwork_core::pulse::Pulse;
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Fate, Wish};
+use legwork_core::step::Fence;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tokio::sync::oneshot;
 
@@ -55,13 +59,14 @@ impl Handle {
                 continue;
             }
             let whose = owners.of(&tree).await?;
-            let mut withheld = self.withheld(&tree);
+            let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+            let mut withheld = self.withheld(&tree, &toll);
             match whose {
                 Whose::Nobodys => {
                     recovered.lacking.append(&mut withheld.lacking);
                     if !withheld.is_all {
                         let records = rescuer.take(&tree).await?;
-                        self.adopt(rescuer, (records, &withheld), recovered).await?;
+                        self.adopt(rescuer, (records, &withheld, &toll), recovered).await?;
                     }
                 }
                 Whose::Doubtful if !withheld.is_all => owners.suspect(&tree),
@@ -80,7 +85,8 @@ impl Handle {
         let (mut found, mut owners) = (Recovered::default(), Owners::new(rescuer));
         for tree in trees::of(rescuer.store, orphans).await? {
             if owners.of(&tree).await? == Whose::Nobodys {
-                found.lacking.append(&mut self.withheld(&tree).lacking);
+                let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+                found.lacking.append(&mut self.withheld(&tree, &toll).lacking);
             }
         }
         Ok(found)
@@ -97,7 +103,7 @@ impl Handle {
     }
 
     /// Which children of the tree cannot go on here: those that lack something, and those that would wait for them.
-    fn withheld(&self, tree: &Tree) -> Withheld {
+    fn withheld(&self, tree: &Tree, toll: &Toll) -> Withheld {
         let mut withheld = Withheld { is_all: true, ..Withheld::default() };
         // Children come before those that wait for them.
         for record in tree.records().iter().rev() {
@@ -105,11 +111,12 @@ impl Handle {
             let mut lacks = None;
             let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
             for (index, child) in open {
-                let lacking = match goes_on(record, index) {
+                let goes_on = goes_on(record, index, toll);
+                let lacking = match goes_on {
                     true => self.wiring().worker.lacks(&accepted.setting_of(index)),
                     false => None,
                 };
-                let waits = goes_on(record, index) && withheld.parents.contains(&child.id);
+                let waits = goes_on && withheld.parents.contains(&child.id);
                 if lacking.is_none() && !waits {
                     withheld.is_all = false;
                     continue;
@@ -127,16 +134,17 @@ impl Handle {
     async fn adopt(
         &self,
         rescuer: Rescuer<'_>,
-        (records, withheld): (Vec<DelegationRecord>, &Withheld),
+        (records, withheld, toll): (Vec<DelegationRecord>, &Withheld, &Toll),
         recovered: &mut Recovered,
     ) -> Result<(), RecoveryError> {
         let mut heirloom = Heirloom::default();
-        for record in records {
+        for mut record in records {
             let (mut losses, mut here) = (BTreeMap::new(), BTreeSet::new());
+            count_deaths(rescuer, &mut record, toll).await?;
             for (index, child) in
                 record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none())
             {
-                if goes_on(&record, index) {
+                if goes_on(&record, index, toll) {
                     if withheld.children.contains(&child.id) {
                         here.insert(index);
                     } else {
@@ -144,12 +152,7 @@ impl Handle {
                     }
                     heirloom.steers.push((child.id.clone(), open_steers(rescuer, &child.id).await?));
                 } else {
-                    recovered.count_settled(child.state);
-                    let report = match child.state.has_runner() {
-                        true => Some(Box::new(left_by(rescuer, &record, index).await)),
-                        false => None,
-                    };
-                    losses.insert(index, Loss { after: AfterLoss::GiveUp, report });
+                    losses.insert(index, lost(rescuer, (&record, index), toll, recovered).await);
                 }
             }
             recovered.taken.push(record.accepted.delegation.clone());
@@ -161,6 +164,53 @@ impl Handle {
         let handed = |reply: oneshot::Sender<()>| Message::Adopt(Box::new(heirloom), reply);
         self.ask(handed).await.ok_or(RecoveryError::Closed)
     }
+}
+
+/// How a child ends that does not go on.
+async fn lost(
+    rescuer: Rescuer<'_>,
+    (record, index): (&DelegationRecord, usize),
+    toll: &Toll,
+    recovered: &mut Recovered,
+) -> Loss {
+    let child = &record.children[index];
+    let given_up = toll.why(&child.id);
+    match given_up {
+        Some(_) => recovered.given_up += 1,
+        None => recovered.count_settled(child.state),
+    }
+    let report = match child.state.has_runner() {
+        true => Some(Box::new(left_by(rescuer, (record, index), given_up).await)),
+        false => None,
+    };
+    Loss { after: AfterLoss::GiveUp, stopped: given_up.map(|_| StopReason::OwnerLost), report }
+}
+
+/// Stores that the death of its process has ended the attempts of those that go on, before they begin another.
+async fn count_deaths(
+    rescuer: Rescuer<'_>,
+    record: &mut DelegationRecord,
+    toll: &Toll,
+) -> Result<(), StoreError> {
+    let at = rescuer.clock.now().wall;
+    let mut pulses = Vec::new();
+    for index in 0..record.children.len() {
+        if !goes_on(record, index, toll) {
+            continue;
+        }
+        let child = &mut record.children[index];
+        if let Some(deaths) = toll.counted(child, rescuer.store).await? {
+            let pulse = child.pulse.take().map(|(pulse, _)| pulse).unwrap_or_default();
+            let pulse = Pulse { deaths, ..pulse };
+            pulses.push((child.id.clone(), pulse.clone()));
+            child.pulse = Some((pulse, at));
+        }
+    }
+    if pulses.is_empty() {
+        return Ok(());
+    }
+    let fence = Fence { owner: rescuer.owner.id.clone(), epoch: record.epoch };
+    rescuer.store.note_pulses(fence, at, pulses).await
 }
 
 /// What of a tree does not go on in this process.

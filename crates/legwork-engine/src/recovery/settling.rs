@@ -2,6 +2,7 @@
 //! be gone on with. Children that have ended keep their real results.
 
 use super::owners::{Owners, Whose};
+use super::toll::Toll;
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::salvage::salvage;
 use legwork_core::batch::{Isolation, OnCrash};
@@ -10,7 +11,7 @@ use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{AppendError, StoreError};
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::report::Report;
 use std::collections::HashSet;
 
@@ -55,11 +56,15 @@ async fn settle_found(
         if recovered.tells_of(&tree) {
             continue;
         }
-        let waits = conclusion == Conclusion::Reported && tree.records().iter().any(may_go_on);
-        match owners.of(&tree).await? {
+        let whose = owners.of(&tree).await?;
+        let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+        let waits = conclusion == Conclusion::Reported
+            && tree.records().iter().any(|record| any_goes_on(record, &toll));
+        match whose {
             Whose::Nobodys if !waits => {
+                let settling = Settling { rescuer, conclusion, toll: &toll };
                 for record in rescuer.take(&tree).await? {
-                    settle_one(rescuer, &record, conclusion, recovered).await?;
+                    settling.settle(&record, recovered).await?;
                 }
             }
             Whose::Doubtful if !waits => owners.suspect(&tree),
@@ -69,42 +74,118 @@ async fn settle_found(
     Ok(())
 }
 
-/// Whether some child of it is to go on after a crash.
+/// Whether some child of it is to go on after a crash, as far as its record tells: its journal may tell that its process died of
+/// it too often.
 pub fn may_go_on(record: &DelegationRecord) -> bool {
-    (0..record.children.len()).any(|index| goes_on(record, index))
+    any_goes_on(record, &Toll::default())
+}
+
+fn any_goes_on(record: &DelegationRecord, toll: &Toll) -> bool {
+    (0..record.children.len()).any(|index| goes_on(record, index, toll))
 }
 
 /// Whether the child of that task gets another attempt.
-pub(super) fn goes_on(record: &DelegationRecord, index: usize) -> bool {
-    match record.children[index].state {
+pub(super) fn goes_on(record: &DelegationRecord, index: usize, toll: &Toll) -> bool {
+    let child = &record.children[index];
+    match child.state {
         ChildState::Queued { .. }
         | ChildState::Running { .. }
         | ChildState::Parked { .. }
-        | ChildState::Waiting { .. } => record.accepted.on_crash(index) == OnCrash::Resume,
+        | ChildState::Waiting { .. } => {
+            record.accepted.on_crash(index) == OnCrash::Resume && toll.why(&child.id).is_none()
+        }
         ChildState::Stopping { .. } | ChildState::Settled(_) => false,
     }
 }
 
-async fn settle_one(
-    rescuer: Rescuer<'_>,
-    record: &DelegationRecord,
+/// How the work of one tree is settled.
+#[derive(Clone, Copy)]
+struct Settling<'a> {
+    rescuer: Rescuer<'a>,
     conclusion: Conclusion,
-    recovered: &mut Recovered,
-) -> Result<(), RecoveryError> {
-    let delegation = record.accepted.delegation.clone();
-    match append(rescuer, record, conclusion).await? {
-        Ok(()) => {
-            record.children.iter().for_each(|child| recovered.count_settled(child.state));
-            let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
-            recovered.ended.extend(open.map(|(index, _)| (delegation.clone(), index)));
-            recovered.taken.push(delegation);
+    toll: &'a Toll,
+}
+
+impl Settling<'_> {
+    async fn settle(self, record: &DelegationRecord, recovered: &mut Recovered) -> Result<(), RecoveryError> {
+        let delegation = record.accepted.delegation.clone();
+        match self.append(record).await? {
+            Ok(()) => {
+                for (index, child) in open(record) {
+                    match self.why(&child.id) {
+                        Some(_) => recovered.given_up += 1,
+                        None => recovered.count_settled(child.state),
+                    }
+                    recovered.ended.push((delegation.clone(), index));
+                }
+                recovered.taken.push(delegation);
+            }
+            Err(refusal) => {
+                tracing::error!(%delegation, %refusal, "the work of a dead process could not be settled");
+                recovered.refused.push((delegation, refusal));
+            }
         }
-        Err(refusal) => {
-            tracing::error!(%delegation, %refusal, "the work of a dead process could not be settled");
-            recovered.refused.push((delegation, refusal));
+        Ok(())
+    }
+
+    async fn append(self, record: &DelegationRecord) -> Result<Result<(), AppendError>, StoreError> {
+        let mut facts = Vec::new();
+        let mut left: HashSet<&ChildId> = open(record).map(|(_, child)| &child.id).collect();
+        for (index, child) in open(record) {
+            facts.extend(self.ends(record, index).await);
+            left.remove(&child.id);
+            facts.extend(unit_settled_by(record, &child.id, &left));
+        }
+        let append = Append {
+            delegation: record.accepted.delegation.clone(),
+            expected_seq: record.seq,
+            owner: self.rescuer.owner.id.clone(),
+            epoch: record.epoch,
+            at: self.rescuer.clock.now().wall,
+            facts,
+        };
+        let answers = self.rescuer.store.append(vec![append]).await?;
+        Ok(answers.into_iter().collect())
+    }
+
+    /// The moves that end a child.
+    async fn ends(self, record: &DelegationRecord, index: usize) -> Vec<Fact> {
+        let child = &record.children[index];
+        let moved = |event, report| Fact::Moved { child: child.id.clone(), event, report };
+        let begun = child.state.has_runner();
+        let given_up = self.why(&child.id);
+        let mut facts = Vec::new();
+        if let Some(reason) = self.stop_reason(given_up) {
+            facts.push(moved(ChildEvent::StopAsked { reason, force: Force::Abort }, None));
+            if !begun {
+                return facts;
+            }
+        }
+        let report =
+            if begun { Some(Box::new(left_by(self.rescuer, (record, index), given_up).await)) } else { None };
+        facts.push(moved(ChildEvent::OwnerLost(AfterLoss::GiveUp), report));
+        facts
+    }
+
+    fn stop_reason(self, given_up: Option<&str>) -> Option<StopReason> {
+        match self.conclusion {
+            Conclusion::Stopped(reason) => Some(reason),
+            Conclusion::Reported => given_up.map(|_| StopReason::OwnerLost),
         }
     }
-    Ok(())
+
+    /// Why the child is given up, where nothing else ends it.
+    fn why(&self, child: &ChildId) -> Option<&str> {
+        match self.conclusion {
+            Conclusion::Stopped(_) => None,
+            Conclusion::Reported => self.toll.why(child),
+        }
+    }
+}
+
+/// The children that have not settled, by their tasks' positions.
+fn open(record: &DelegationRecord) -> impl Iterator<Item = (usize, &ChildRecord)> {
+    record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none())
 }
 
 impl Recovered {
@@ -121,54 +202,12 @@ impl Recovered {
     }
 }
 
-async fn append(
-    rescuer: Rescuer<'_>,
-    record: &DelegationRecord,
-    conclusion: Conclusion,
-) -> Result<Result<(), AppendError>, StoreError> {
-    let mut facts = Vec::new();
-    let mut open: HashSet<&ChildId> =
-        record.children.iter().filter(|child| child.outcome().is_none()).map(|child| &child.id).collect();
-    for (index, child) in record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none()) {
-        facts.extend(ends(rescuer, (record, index), conclusion).await);
-        open.remove(&child.id);
-        facts.extend(unit_settled_by(record, &child.id, &open));
-    }
-    let append = Append {
-        delegation: record.accepted.delegation.clone(),
-        expected_seq: record.seq,
-        owner: rescuer.owner.id.clone(),
-        epoch: record.epoch,
-        at: rescuer.clock.now().wall,
-        facts,
-    };
-    let answers = rescuer.store.append(vec![append]).await?;
-    Ok(answers.into_iter().collect())
-}
-
-/// The moves that end a child.
-async fn ends(
+/// What is known of a run whose process died, and why nobody goes on with it where that is more than its loss.
+pub(super) async fn left_by(
     rescuer: Rescuer<'_>,
     (record, index): (&DelegationRecord, usize),
-    conclusion: Conclusion,
-) -> Vec<Fact> {
-    let child = &record.children[index];
-    let moved = |event, report| Fact::Moved { child: child.id.clone(), event, report };
-    let begun = child.state.has_runner();
-    let mut facts = Vec::new();
-    if let Conclusion::Stopped(reason) = conclusion {
-        facts.push(moved(ChildEvent::StopAsked { reason, force: Force::Abort }, None));
-        if !begun {
-            return facts;
-        }
-    }
-    let report = if begun { Some(Box::new(left_by(rescuer, record, index).await)) } else { None };
-    facts.push(moved(ChildEvent::OwnerLost(AfterLoss::GiveUp), report));
-    facts
-}
-
-/// What is known of a run whose process died.
-pub(super) async fn left_by(rescuer: Rescuer<'_>, record: &DelegationRecord, index: usize) -> Report {
+    given_up: Option<&str>,
+) -> Report {
     let child = &record.children[index];
     let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
     let report = salvage(rescuer.store, &child.id, Ending::Interrupted, &pulse).await;
@@ -178,7 +217,7 @@ pub(super) async fn left_by(rescuer: Rescuer<'_>, record: &DelegationRecord, ind
         Isolation::Shared => None,
     };
     let inactivity = child.report.as_ref().and_then(|report| report.inactivity.clone());
-    Report { worktree, inactivity, ..report }
+    Report { worktree, inactivity, error: given_up.map(str::to_owned), ..report }
 }
 
 /// The unit that settles with `child`, when `open` holds no child of it any more.

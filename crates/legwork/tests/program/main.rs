@@ -9,6 +9,7 @@ mod chat_screens;
 mod commands;
 mod contract;
 mod crash;
+mod deaths;
 mod delegate;
 mod detach;
 mod dismiss;

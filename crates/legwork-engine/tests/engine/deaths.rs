@@ -1,0 +1,248 @@
+//! A child whose process dies at the same step of it again and again is gone on with so often and no more.
+
+use crate::scene::{DEAD, Scene, batch, options, owner};
+use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::child::ChildState;
+use legwork_core::completion::BatchResult;
+use legwork_core::outcome::{Outcome, StopReason, WireStatus};
+use legwork_core::ports::{Delegator, Facts, Steps, WriteSteps};
+use legwork_core::pulse::LineEvent;
+use legwork_core::record::ChildRecord;
+use legwork_core::step::{Action, Actor, Product, StepChange};
+use legwork_core::time::Timestamp;
+use legwork_engine::recovery::{Conclusion, DEATHS_MAX, Orphans, Recovered, Rescuer, settle};
+use legwork_testkit::memory::MemoryStore;
+use std::time::Duration;
+
+/// How a process ends.
+#[derive(Clone, Copy)]
+enum End {
+    Dies,
+    LetsGo,
+    /// It stood still, and was declared gone.
+    StoodStill,
+}
+
+/// The `n`-th process goes on with what there is, until the child at work is there, and ends after `then`.
+async fn live(memory: &MemoryStore, n: u32, end: End, then: impl AsyncFnOnce(&Scene, u32)) -> Recovered {
+    let scene = Scene::over(memory.clone(), n, options(3)).await;
+    let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+    if recovered.resumed > 0 {
+        scene.troupe.until(|counts| !counts.here.is_empty()).await;
+        then(&scene, n).await;
+    }
+    match end {
+        End::Dies => {}
+        End::LetsGo => scene.engine.close().await,
+        End::StoodStill => {
+            let lease = memory.lease(&owner(n).id).await.expect("it reads").expect("it has one");
+            memory.declare_gone(&owner(n).id, lease.beats, Timestamp(0)).await.expect("it is taken");
+        }
+    }
+    recovered
+}
+
+async fn nothing(_: &Scene, _: u32) {}
+
+/// A process accepts the call and dies when the children are at work.
+async fn accepted(memory: &MemoryStore, call: NewBatch, here: &[&str]) -> Ticket {
+    let scene = Scene::over(memory.clone(), DEAD, options(3)).await;
+    let ticket = scene.handle.dispatch(call).await.expect("it is accepted");
+    scene.troupe.until(|counts| counts.here == here).await;
+    ticket
+}
+
+async fn child(memory: &MemoryStore, ticket: &Ticket, index: usize) -> ChildRecord {
+    let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
+    record.children[index].clone()
+}
+
+/// The child that is at work stores a step, as its `n`-th.
+async fn step(scene: &Scene, n: u32) {
+    let assignment = scene.troupe.assignments().remove(0);
+    let seq = n - DEAD - 1;
+    let write = WriteSteps {
+        actor: Actor::Child(assignment.child),
+        fence: assignment.fence,
+        at: Timestamp(0),
+        changes: vec![
+            StepChange::Intend { seq, action: Action::Open },
+            StepChange::Finish { seq, product: Product::Opened(Vec::new()) },
+        ],
+        acknowledge: Vec::new(),
+        turn: None,
+        seen: Vec::new(),
+    };
+    scene.store.write_steps(write).await.expect("it is the owner");
+}
+
+/// Proves RECOV-2.
+#[tokio::test(start_paused = true)]
+async fn k08_a_child_that_its_process_dies_of_again_and_again_is_given_up_and_its_sibling_is_not() {
+    let memory = MemoryStore::new();
+    let ticket = accepted(&memory, batch(&["deaf", "answer late"]), &["deaf"]).await;
+    for n in 1..DEATHS_MAX {
+        let recovered = live(&memory, DEAD + n, End::Dies, nothing).await;
+        assert_eq!((recovered.resumed > 0, recovered.given_up), (true, 0), "death {n}");
+    }
+    let scene = Scene::over(memory.clone(), 2, options(1)).await;
+    let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+    assert_eq!((recovered.resumed, recovered.given_up, recovered.lost), (0, 1, 0));
+    let record = scene.joined(&ticket).await;
+    assert_eq!(record.children[0].outcome(), Some(Outcome::Stopped(StopReason::OwnerLost)));
+    assert_eq!(record.children[1].outcome(), Some(Outcome::Succeeded), "it ran to its end before");
+    let entry = BatchResult::of(&record).results.remove(0);
+    assert_eq!(entry.status, WireStatus::Interrupted);
+    let error = entry.error.expect("a reason");
+    for part in ["died 8 times in a row", "before its first step", "delegate the task again", "on_crash"] {
+        assert!(error.contains(part), "{part:?}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k08_what_is_given_up_needs_no_engine_to_settle_and_an_own_stop_keeps_its_reason() {
+    for conclusion in [Conclusion::Reported, Conclusion::Stopped(StopReason::Cancelled)] {
+        let memory = MemoryStore::new();
+        let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
+        for n in 1..DEATHS_MAX {
+            live(&memory, DEAD + n, End::Dies, nothing).await;
+            if n == DEATHS_MAX - 2 {
+                assert_eq!(
+                    conclude(&memory, Conclusion::Reported).await,
+                    Recovered::default(),
+                    "it may go on"
+                );
+            }
+        }
+        let recovered = conclude(&memory, conclusion).await;
+        let row = child(&memory, &ticket, 0).await;
+        match conclusion {
+            Conclusion::Reported => {
+                assert_eq!((recovered.given_up, recovered.lost), (1, 0));
+                assert_eq!(row.outcome(), Some(Outcome::Stopped(StopReason::OwnerLost)));
+                assert!(
+                    row.report.and_then(|report| report.error).is_some_and(|error| error.contains("8 times"))
+                );
+            }
+            Conclusion::Stopped(reason) => {
+                assert_eq!((recovered.given_up, recovered.lost), (0, 1));
+                assert_eq!(row.outcome(), Some(Outcome::Stopped(reason)));
+                assert_eq!(row.report.and_then(|report| report.error), None);
+            }
+        }
+    }
+}
+
+/// Concludes as the second process, without an engine.
+async fn conclude(memory: &MemoryStore, conclusion: Conclusion) -> Recovered {
+    let scene = Scene::over(memory.clone(), 2, options(1)).await;
+    let processes = scene.wiring.processes.as_ref();
+    let rescuer = Rescuer { store: memory, clock: scene.wiring.clock, owner: &owner(2), processes };
+    settle(rescuer, &Orphans::All, conclusion).await.expect("the store works")
+}
+
+/// Proves RECOV-2.
+#[tokio::test(start_paused = true)]
+async fn k08_a_child_that_gets_a_step_further_each_time_is_never_given_up() {
+    let memory = MemoryStore::new();
+    let ticket = accepted(&memory, batch(&["until told"]), &["until told"]).await;
+    for n in 1..=40 {
+        let recovered = live(&memory, DEAD + n, End::Dies, step).await;
+        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+    }
+    // The steps of those that die before they have one are counted from the last one on.
+    for n in 41..40 + DEATHS_MAX {
+        let recovered = live(&memory, DEAD + n, End::Dies, nothing).await;
+        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+    }
+    let recovered = live(&memory, DEAD + 40 + DEATHS_MAX, End::Dies, nothing).await;
+    assert_eq!((recovered.resumed, recovered.given_up), (0, 1));
+    let error = child(&memory, &ticket, 0).await.report.and_then(|report| report.error);
+    assert!(error.is_some_and(|error| error.contains("after 40 step(s)")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k33_k34_whoever_lets_go_in_good_order_or_stood_still_has_not_died_of_its_work() {
+    for end in [End::LetsGo, End::StoodStill] {
+        let memory = MemoryStore::new();
+        let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
+        for n in 1..=3 * DEATHS_MAX {
+            let recovered = live(&memory, DEAD + n, end, nothing).await;
+            assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "end {n}");
+        }
+        assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1, "the first one died");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k16_a_parent_that_waits_for_its_children_is_not_given_up_for_their_deaths() {
+    let memory = MemoryStore::new();
+    let scene = Scene::over(memory.clone(), DEAD, options(3)).await;
+    let ticket = scene.dispatch(&["tree 1 1 told"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2 && counts.parked == 1).await;
+    drop(scene);
+    for n in 1..DEATHS_MAX {
+        // It dies when both have begun, before it is stored that the parent waits.
+        let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
+        scene.store.close();
+        scene.store.let_one_pass();
+        let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+        assert_eq!((recovered.resumed, recovered.given_up), (2, 0), "death {n}");
+        scene.troupe.until(|counts| counts.here.contains(&"tree 1 0 told".to_owned())).await;
+        let parent = child(&memory, &ticket, 0).await;
+        assert_eq!(parent.state, ChildState::Running { attempt: n + 1 });
+    }
+    let heir = Scene::over(memory.clone(), 2, options(3)).await;
+    let recovered = heir.handle.recover(&Orphans::All).await.expect("the store works");
+    assert_eq!((recovered.given_up, recovered.resumed), (1, 1), "the one below; the parent hears of it");
+    let record = heir.joined(&ticket).await;
+    assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
+}
+
+/// What was counted of a child travels with its pulse, also when it moves.
+#[tokio::test(start_paused = true)]
+async fn k08_a_pulse_that_moves_keeps_the_deaths() {
+    let memory = MemoryStore::new();
+    let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
+    for n in 1..=3 {
+        live(&memory, DEAD + n, End::Dies, async |scene: &Scene, _| {
+            scene.troupe.line("deaf").tell(LineEvent::ModelCalled);
+            scene.pass(Duration::from_secs(2)).await;
+        })
+        .await;
+    }
+    let row = child(&memory, &ticket, 0).await;
+    assert_eq!((row.deaths().in_a_row, row.state), (3, ChildState::Running { attempt: 4 }));
+    assert_eq!(row.pulse.map(|(pulse, _)| pulse.model_calls), Some(3));
+}
+
+/// Proves K10 for what runs side by side with the one that its process dies of.
+#[tokio::test(start_paused = true)]
+async fn k08_inv_10_what_runs_beside_a_deadly_child_is_not_given_up_with_it() {
+    let memory = MemoryStore::new();
+    let goals = ["until told", "deaf", "until told too"];
+    let ticket = accepted(&memory, batch(&goals), &goals).await;
+    let mut given_up = 0;
+    for n in 1..=3 * DEATHS_MAX {
+        let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
+        given_up += scene.handle.recover(&Orphans::All).await.expect("the store works").given_up;
+        if given_up > 0 {
+            scene.troupe.say("told");
+            scene.joined(&ticket).await;
+            break;
+        }
+        scene.pass(Duration::from_secs(1)).await;
+        // The others take their time. Who is alone with it gets to the end.
+        if !scene.troupe.counts().here.contains(&"deaf".to_owned()) {
+            scene.troupe.say("told");
+            scene.troupe.until_here("deaf").await;
+        }
+    }
+    let outcomes: Vec<_> = vec![
+        child(&memory, &ticket, 0).await.outcome(),
+        child(&memory, &ticket, 1).await.outcome(),
+        child(&memory, &ticket, 2).await.outcome(),
+    ];
+    let given_up = Some(Outcome::Stopped(StopReason::OwnerLost));
+    assert_eq!(outcomes, [Some(Outcome::Succeeded), given_up, Some(Outcome::Succeeded)]);
+}

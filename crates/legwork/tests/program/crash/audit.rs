@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use legwork_testkit::server::ScriptedServer;
 use serde_json::Value;
 
-use super::scene::{Beside, EFFECTS, PROMPT, STEER, Scene};
-use super::snapshot::{Snapshot, history};
-use crate::harness::{Home, KEY};
+use super::scene::{Beside, Child, EFFECTS, PROMPT, STEER, Scene};
+use super::snapshot::{Snapshot, children, history};
+use crate::harness::{Death, Home, KEY};
 
 /// Gathers what happened in one round, and judges it at the end.
 pub struct Audit<'a> {
@@ -17,8 +17,6 @@ pub struct Audit<'a> {
     /// A conversation that has nothing to do with the scene.
     bystander: String,
     kills: usize,
-    /// Starts that ended before everything had: they cut off what takes longer than the grace of their end.
-    releases: usize,
     /// After each kill: how many requests had come, and how many replies of each agent were stored.
     stored: Vec<(usize, BTreeMap<String, usize>)>,
 }
@@ -30,13 +28,22 @@ impl<'a> Audit<'a> {
         let ended = home.legwork(&["run", "a bystander's question", "--json"]).run();
         assert_eq!(ended.code, 0, "{ended}");
         let bystander = ended.json()["session_id"].as_str().expect("an id").to_owned();
-        Audit { scene, home, server, bystander, kills: 0, releases: 0, stored: Vec::new() }
+        Audit { scene, home, server, bystander, kills: 0, stored: Vec::new() }
     }
 
-    /// The program was killed a moment ago.
+    /// The program was sent a kill a moment ago. One that had ended before that was not killed.
     #[track_caller]
-    pub fn killed(&mut self) {
-        self.kills += 1;
+    pub fn saw(&mut self, death: Death) {
+        match death {
+            Death::Killed => self.kills += 1,
+            Death::ByItself => self.started(),
+        }
+        self.look();
+    }
+
+    /// What is stored now must not be asked for again.
+    #[track_caller]
+    pub fn look(&mut self) {
         let requests = self.server.log().entries().len();
         self.stored.push((requests, Snapshot::of(self.home, self.scene).replies));
     }
@@ -45,11 +52,6 @@ impl<'a> Audit<'a> {
     #[track_caller]
     pub fn started(&mut self) {
         self.home.assert_nothing_runs();
-    }
-
-    /// The start that ended has left something that runs on with the next one.
-    pub fn released(&mut self) {
-        self.releases += 1;
     }
 
     /// Judges the whole round; gives back how many kills it had.
@@ -64,7 +66,7 @@ impl<'a> Audit<'a> {
         self.each_result_came_once(&now, &mut wrong);
         self.nobody_else_was_told(session, &mut wrong);
         self.nothing_stored_was_asked_again(&mut wrong);
-        self.nothing_finished_was_done_again(&mut wrong);
+        self.nothing_finished_was_done_again(&now, &mut wrong);
         self.what_was_said_is_accounted_for(&now, &mut wrong);
         let violations = self.server.log().violations().len();
         if violations > 0 {
@@ -102,10 +104,24 @@ impl<'a> Audit<'a> {
                 wrong.push(format!("the answer of {} came {times} times", child.name));
             }
         }
+        for (parent, child) in self.scene.nested() {
+            let times = self.heard(parent, child);
+            if times != Some(1) {
+                wrong.push(format!("the answer of {} came to {} {times:?} times", child.name, parent.name));
+            }
+        }
         let made = self.scene.children.len();
         if now.states() != vec!["completed"; made] {
             wrong.push(format!("the subagents are {:?}", now.states()));
         }
+    }
+
+    /// In how many messages of its last request a subagent was told what another one had answered it.
+    fn heard(&self, parent: &Child, child: &Child) -> Option<usize> {
+        let log = self.server.log();
+        let last = log.entries().iter().rev().find(|entry| entry.agent.as_deref() == Some(&parent.goal()))?;
+        let messages = last.body["messages"].as_array()?;
+        Some(messages.iter().filter(|message| message.to_string().contains(&child.answer())).count())
     }
 
     /// No other conversation has heard of it (invariant 1).
@@ -147,11 +163,12 @@ impl<'a> Audit<'a> {
         }
     }
 
-    /// No tool call has had its effect twice, and only those that were cut off have none.
-    fn nothing_finished_was_done_again(&self, wrong: &mut Vec<String>) {
+    /// No tool call has had its effect twice, and each that has none is told as in doubt.
+    fn nothing_finished_was_done_again(&self, now: &Snapshot, wrong: &mut Vec<String>) {
         let effects = std::fs::read_to_string(self.home.project().join(EFFECTS)).unwrap_or_default();
-        let mut missing = 0;
+        let in_doubt = self.in_doubt(now);
         for child in &self.scene.children {
+            let mut missing = 0;
             for step in 0..child.steps {
                 let effect = child.effect(step);
                 match effects.lines().filter(|line| *line == effect).count() {
@@ -160,11 +177,29 @@ impl<'a> Audit<'a> {
                     times => wrong.push(format!("{effect} was done {times} times")),
                 }
             }
+            let told = in_doubt.get(&child.goal()).copied().unwrap_or_default();
+            if missing > told {
+                let name = child.name;
+                wrong.push(format!(
+                    "{missing} effects of {name} are missing, {told} calls are told as in doubt"
+                ));
+            }
         }
-        if missing > (self.kills + self.releases) * self.scene.children.len() {
-            let (kills, releases) = (self.kills, self.releases);
-            wrong.push(format!("{missing} effects are missing after {kills} kills and {releases} releases"));
+    }
+
+    /// How many calls the entry of each subagent tells as in doubt, by its goal.
+    fn in_doubt(&self, now: &Snapshot) -> BTreeMap<String, usize> {
+        let mut counted = BTreeMap::new();
+        for known in &now.delegations {
+            let id = known["delegation_id"].as_str().expect("an id");
+            let entries = self.home.legwork(&["results", id, "--json"]).run().results();
+            for child in children(known) {
+                let entry = entries.iter().find(|entry| entry["task_index"] == child["task_index"]);
+                let calls = entry.and_then(|entry| entry["in_doubt"].as_array()).map_or(0, Vec::len);
+                counted.insert(child["goal"].as_str().expect("a goal").to_owned(), calls);
+            }
         }
+        counted
     }
 
     /// What was said to a subagent was seen by it, or came back as missed.

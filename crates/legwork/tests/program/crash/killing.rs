@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use legwork_testkit::server::ScriptedServer;
 
 use super::audit::Audit;
-use super::scene::{Beside, First, PROMPT, Scene};
+use super::scene::{AGAIN, Beside, First, PROMPT, Scene};
 use super::snapshot::Snapshot;
-use crate::harness::{Home, Running, Screen, until, within};
+use crate::harness::{Death, Home, Running, Screen, until, within};
 
 /// How much later than the whole scene lasts the last kills come, so that its end is swept too.
 const BEYOND: f64 = 1.1;
@@ -44,7 +44,8 @@ impl<'a> Sweep<'a> {
         Sweep { scene, lasts }
     }
 
-    /// Plays one round; gives back how often it killed.
+    /// Plays one round; gives back how often it killed a program that was at work. One that had ended by itself counts as
+    /// started, not as killed.
     #[track_caller]
     pub fn play(&self, round: u32) -> usize {
         let scene = self.scene;
@@ -53,15 +54,21 @@ impl<'a> Sweep<'a> {
         let mut audit = Audit::new(scene, &home, &server);
         let begun = Instant::now();
         let started = start(scene, &home);
-        started.kill_at(begun + self.moment(round));
-        audit.killed();
+        audit.saw(started.kill_at(begun + self.moment(round)));
         if round % 3 == 2
             && let Some(session) = Snapshot::of(&home, scene).session
         {
             let begun = Instant::now();
             let again = Started::Piped(scene.again(&home, &session).start());
-            again.kill_at(begun + self.moment(round + 1) / 2);
-            audit.killed();
+            audit.saw(again.kill_at(begun + self.moment(round + 1) / 2));
+        }
+        if scene.first == First::Chat
+            && round % 2 == 1
+            && let Some(session) = Snapshot::of(&home, scene).session
+        {
+            reopen(scene, &home, &session);
+            audit.started();
+            audit.look();
         }
         settle(scene, &home, &mut audit);
         audit.close(&format!("{}, round {round}, killed after {:?}", scene.name, self.moment(round)))
@@ -94,6 +101,15 @@ fn start(scene: &Scene, home: &Home) -> Started {
     }
 }
 
+/// Opens the conversation again at a terminal, talks to it and waits until everything has come in.
+#[track_caller]
+fn reopen(scene: &Scene, home: &Home, session: &str) {
+    let mut screen = scene.again_at_terminal(home, session).at_terminal(100, 30);
+    screen.wait_for("›");
+    screen.press(AGAIN).press("\r");
+    Started::Terminal(Box::new(screen)).end(home);
+}
+
 /// Says something to the first subagent as soon as there is one. It may have ended by then.
 fn steer(home: &Home) {
     let child = within(Duration::from_secs(10), || {
@@ -107,11 +123,15 @@ fn steer(home: &Home) {
 }
 
 impl Started {
-    fn kill_at(self, moment: Instant) {
+    #[track_caller]
+    fn kill_at(self, moment: Instant) -> Death {
         // Deadline: the moment of the kill is what the sweep varies.
         let nothing: Option<()> = within(moment.saturating_duration_since(Instant::now()), || None);
         debug_assert!(nothing.is_none());
-        self.kill();
+        match self {
+            Started::Piped(running) => running.kill(),
+            Started::Terminal(mut screen) => screen.kill(),
+        }
     }
 
     /// Lets it come to its end. A conversation at a terminal has none; it ends when everything has come in.
@@ -132,13 +152,6 @@ impl Started {
             }
         }
     }
-
-    fn kill(self) {
-        match self {
-            Started::Piped(running) => running.kill(),
-            Started::Terminal(mut screen) => screen.kill(),
-        }
-    }
 }
 
 /// Starts the program again until nothing is left to come back.
@@ -157,7 +170,6 @@ fn settle(scene: &Scene, home: &Home, audit: &mut Audit<'_>) {
         if now.deliveries().iter().all(|state| *state == "delivered") && !now.deliveries().is_empty() {
             return;
         }
-        audit.released();
     }
     panic!("after {STARTS_MAX} starts something is still on its way: {:?}", home.list());
 }

@@ -15,7 +15,7 @@ pub const PROMPT: &str = "send them out";
 /// What a steered subagent is told.
 pub const STEER: &str = "look at the second page too";
 /// What is asked when the program is started again.
-const AGAIN: &str = "what came of it?";
+pub const AGAIN: &str = "what came of it?";
 
 /// One thing for the sweep to kill.
 pub struct Scene {
@@ -143,6 +143,17 @@ impl Scene {
         self.main.iter().any(|call| call.to_string().contains(&child.goal()))
     }
 
+    /// The subagents that another one sends out, each with that one.
+    pub fn nested(&self) -> impl Iterator<Item = (&Child, &Child)> {
+        let sends = |parent: &Child, child: &Child| {
+            parent.delegates.as_ref().is_some_and(|tasks| tasks.to_string().contains(&child.goal()))
+        };
+        let of = move |parent| {
+            self.children.iter().filter(move |child| sends(parent, child)).map(move |child| (parent, child))
+        };
+        self.children.iter().flat_map(of)
+    }
+
     /// Requests of an undisturbed run: those of every subagent, the call, and a reply to each message that comes in.
     pub fn requests(&self) -> usize {
         let messages = self.main.len() + self.children.len();
@@ -160,6 +171,11 @@ impl Scene {
     /// The prompt, asked for the first time or again when it was not stored.
     pub fn prompt<'a>(&self, home: &'a Home) -> Order<'a> {
         set(home.legwork(&["run", PROMPT]))
+    }
+
+    /// The start after a kill at the terminal where the conversation was begun.
+    pub fn again_at_terminal<'a>(&self, home: &'a Home, session: &str) -> Order<'a> {
+        set(home.legwork(&["chat", "--resume", session])).env("TERM", "xterm-256color").env("NO_COLOR", "1")
     }
 
     /// The start after a kill.

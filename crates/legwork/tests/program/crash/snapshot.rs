@@ -52,7 +52,7 @@ impl Snapshot {
 }
 
 /// The children of a delegation as it is listed.
-fn children(delegation: &Value) -> Vec<&Value> {
+pub fn children(delegation: &Value) -> Vec<&Value> {
     let units = delegation["units"].as_array().expect("units");
     units.iter().flat_map(|unit| unit["children"].as_array().expect("children")).collect()
 }

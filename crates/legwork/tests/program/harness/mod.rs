@@ -14,7 +14,7 @@ pub use ended::Ended;
 pub use home::{Home, KEY};
 pub use order::Order;
 pub use processes::Seen;
-pub use running::Running;
+pub use running::{Death, Running};
 pub use screen::Screen;
 pub use tasks::tasks_toml;
 pub use waiting::{PATIENCE, until, within};

@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::Child;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -13,6 +14,24 @@ use nix::unistd::Pid;
 
 use super::ended::Ended;
 use super::waiting::{PATIENCE, until, within};
+
+/// What a kill came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// The program was at work.
+    Killed,
+    /// It had ended by itself before.
+    ByItself,
+}
+
+impl Death {
+    pub(super) fn of(status: ExitStatus) -> Death {
+        match status.signal() {
+            Some(signal) if signal == Signal::SIGKILL as i32 => Death::Killed,
+            Some(_) | None => Death::ByItself,
+        }
+    }
+}
 
 /// The program while it runs.
 pub struct Running {
@@ -77,11 +96,12 @@ impl Running {
         kill(Pid::from_raw(self.pid()), signal).expect("the program is there");
     }
 
-    /// Kills it with SIGKILL and waits for its end.
+    /// Kills it with SIGKILL, waits for its end and says whose doing that was.
     #[track_caller]
-    pub fn kill(self) {
+    pub fn kill(mut self) -> Death {
         self.signal(Signal::SIGKILL);
-        self.wait();
+        let status = within(PATIENCE, || self.child.try_wait().expect("a child of ours can be waited for"));
+        Death::of(status.expect("nothing outlives SIGKILL"))
     }
 
     /// Waits for its end. `took` counts from now on.

@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::termios;
 
+use super::running::Death;
 use super::waiting::{PATIENCE, until, within};
 
 /// The program at a terminal.
@@ -130,10 +131,10 @@ impl Screen {
         kill(Pid::from_raw(self.pid()), signal).expect("the program is there");
     }
 
-    /// Kills it on the spot, and waits until it is gone.
-    pub fn kill(&mut self) {
+    /// Kills it on the spot, waits until it is gone and says whose doing that was.
+    pub fn kill(&mut self) -> Death {
         self.child.kill().expect("the program is there");
-        self.child.wait().expect("a child of ours can be waited for");
+        Death::of(self.child.wait().expect("a child of ours can be waited for"))
     }
 
     /// Its process id.

@@ -164,8 +164,8 @@ pub trait Facts: Send + Sync {
     /// The groups that processes of `owner` started and did not forget.
     fn groups_of(&self, owner: &OwnerId) -> Pending<'_, Result<Vec<(Actor, ProcessGroup)>, StoreError>>;
 
-    /// Removes delegations that settled before `before` and whose deliveries are all delivered or dismissed.
-    /// Returns how many. Nothing undelivered is ever removed (invariant 5).
+    /// Removes delegations that settled before `before` and whose deliveries were all delivered or dismissed before it.
+    /// Returns how many. Nothing undelivered is ever removed (invariant 5), and what was delivered late keeps its whole time.
     fn prune(&self, before: Timestamp) -> Pending<'_, Result<usize, StoreError>>;
 
     /// Looks the store over, for `doctor`.

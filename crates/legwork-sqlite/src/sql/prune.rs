@@ -1,5 +1,6 @@
 //! Removes what is settled, told and old. Nothing undelivered is ever removed (invariant 5).
 
+use super::delivery;
 use crate::failure::Failure;
 use legwork_core::time::Timestamp;
 use rusqlite::Connection;
@@ -13,22 +14,39 @@ const DELETIONS: [&str; 6] = [
     "DELETE FROM delegations WHERE no = ?1",
 ];
 
-/// Removes delegations that settled before `before` and are delivered or dismissed in all their units, and stops
+/// Removes delegations that settled before `before` and whose units were all delivered or dismissed before it, and stops
 /// that were asked for before it; steers go with their children. Says how many delegations that were.
 pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT no FROM delegations d WHERE settled_at < ?1 AND NOT EXISTS \
          (SELECT 1 FROM units WHERE delegation = d.no AND place >= 0 AND state NOT IN ('delivered', 'dismissed'))",
     )?;
-    let numbers = statement.query_map((before.0,), |row| row.get::<_, i64>(0))?;
-    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-    for no in &numbers {
-        remove(connection, *no)?;
+    let told = statement.query_map((before.0,), |row| row.get::<_, i64>(0))?;
+    let told = told.collect::<Result<Vec<_>, _>>()?;
+    let mut removed = 0;
+    for no in told {
+        if last_move(connection, no)? < before {
+            remove(connection, no)?;
+            removed += 1;
+        }
     }
     connection
         .prepare_cached("DELETE FROM requests WHERE at < ?1 AND child IS NULL")?
         .execute((before.0,))?;
-    Ok(numbers.len())
+    Ok(removed)
+}
+
+/// When the last of its units came to where it is. A result that waited for long keeps its whole time from then on.
+fn last_move(connection: &Connection, delegation: i64) -> Result<Timestamp, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT ledger FROM units WHERE delegation = ?1 AND place >= 0")?;
+    let mut rows = statement.query((delegation,))?;
+    let mut latest = Timestamp(i64::MIN);
+    while let Some(row) = rows.next()? {
+        let ledger = delivery::read_ledger(&row.get::<_, String>(0)?)?;
+        latest = latest.max(ledger.last().map_or(latest, |line| line.at));
+    }
+    Ok(latest)
 }
 
 /// Removes one delegation with all that belongs to it.

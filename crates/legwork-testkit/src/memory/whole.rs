@@ -60,7 +60,10 @@ pub(super) fn prune(state: &mut State, before: Timestamp) -> usize {
     state.requests.retain(|_, record| record.request.at >= before || is_steer(&record.request));
     state.remove_delegations(|delegation| {
         let is_old = delegation.settled_at.is_some_and(|at| at < before);
-        is_old && delegation.record.deliveries.iter().all(|delivery| delivery.state.is_final())
+        let was_told = |delivery: &DeliveryRecord| {
+            delivery.state.is_final() && delivery.ledger.last().is_none_or(|line| line.at < before)
+        };
+        is_old && delegation.record.deliveries.iter().all(was_told)
     })
 }
 

@@ -406,7 +406,7 @@ pub static KEYS: &[Key] = &[
             unit: Unit::Days,
             bounds: between(1, 36_500),
         },
-        "How long delivered and dismissed results are kept; undelivered ones are kept for ever.",
+        "How long results are kept after they were delivered or dismissed; undelivered ones are kept for ever.",
     ),
     key(
         "tools.fetch_private_addresses",

@@ -32,6 +32,7 @@ mod released;
 mod requests;
 mod resume;
 mod resumption;
+mod retention;
 mod routes;
 mod run;
 mod secrets;

@@ -203,7 +203,18 @@ impl Facts for SqliteStore {
     }
 
     fn prune(&self, before: Timestamp) -> Pending<'_, Result<usize, StoreError>> {
-        Box::pin(self.write(move |connection| prune::prune(connection, before)))
+        Box::pin(async move {
+            let mut pruned = 0;
+            loop {
+                let slice = self.write(move |connection| prune::prune(connection, before)).await?;
+                pruned += slice;
+                if slice < prune::SLICE {
+                    break;
+                }
+            }
+            self.write(move |connection| prune::prune_stops(connection, before)).await?;
+            Ok(pruned)
+        })
     }
 
     fn health(&self) -> Pending<'_, Result<StoreHealth, StoreError>> {

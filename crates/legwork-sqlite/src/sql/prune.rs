@@ -14,8 +14,11 @@ const DELETIONS: [&str; 6] = [
     "DELETE FROM delegations WHERE no = ?1",
 ];
 
-/// Removes delegations that settled before `before` and whose units were all delivered or dismissed before it, and stops
-/// that were asked for before it; steers go with their children. Says how many delegations that were.
+/// Delegations that go in one transaction. Others of the store wait as long as that takes, and journals can be large.
+pub(crate) const SLICE: usize = 32;
+
+/// Removes at most [`SLICE`] delegations that settled before `before` and whose units were all delivered or dismissed before
+/// it; steers go with their children. Says how many that were: fewer than a slice when nothing more is old.
 pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT no FROM delegations d WHERE settled_at < ?1 AND NOT EXISTS \
@@ -25,15 +28,26 @@ pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize,
     let told = told.collect::<Result<Vec<_>, _>>()?;
     let mut removed = 0;
     for no in told {
+        if removed == SLICE {
+            break;
+        }
         if last_move(connection, no)? < before {
             remove(connection, no)?;
             removed += 1;
         }
     }
-    connection
-        .prepare_cached("DELETE FROM requests WHERE at < ?1 AND child IS NULL")?
-        .execute((before.0,))?;
     Ok(removed)
+}
+
+/// Removes stops that were asked for before `before`. One that nobody has carried out stays while work is open that was
+/// there when it was asked for: whoever goes on with that work reads it (invariant 11).
+pub(crate) fn prune_stops(connection: &Connection, before: Timestamp) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM requests WHERE at < ?1 AND child IS NULL AND (settled_at IS NOT NULL OR NOT EXISTS \
+         (SELECT 1 FROM delegations WHERE settled_at IS NULL AND accepted_at <= requests.at))",
+    )?;
+    statement.execute((before.0,))?;
+    Ok(())
 }
 
 /// When the last of its units came to where it is. A result that waited for long keeps its whole time from then on.

@@ -57,7 +57,13 @@ pub(super) fn take_over(
 }
 
 pub(super) fn prune(state: &mut State, before: Timestamp) -> usize {
-    state.requests.retain(|_, record| record.request.at >= before || is_steer(&record.request));
+    let open = state.delegations.iter().filter(|delegation| !delegation.record.is_settled());
+    let open: Vec<Timestamp> = open.map(|delegation| delegation.record.accepted_at).collect();
+    state.requests.retain(|_, record| {
+        let is_due =
+            record.decided_at.is_none() && open.iter().any(|accepted| *accepted <= record.request.at);
+        record.request.at >= before || is_steer(&record.request) || is_due
+    });
     state.remove_delegations(|delegation| {
         let is_old = delegation.settled_at.is_some_and(|at| at < before);
         let was_told = |delivery: &DeliveryRecord| {

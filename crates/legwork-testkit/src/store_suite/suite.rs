@@ -58,6 +58,8 @@ macro_rules! store_suite {
             steers: inv_02_a_steer_is_seen_in_the_commit_of_its_step,
             steers: ctrl_10_steers_and_the_end_of_their_child_come_in_one_order,
             steers: nothing_that_was_said_is_pruned_before_its_child,
+            steers: inv_11_a_stop_that_nobody_carried_out_outlives_its_age_while_its_work_is_open,
+            steers: dur_07_all_that_is_old_is_pruned_at_once,
             steers: a_pause_holds_for_the_whole_store,
             due: undelivered_units_come_in_the_order_they_became_ready,
             due: undelivered_units_tell_where_they_are,

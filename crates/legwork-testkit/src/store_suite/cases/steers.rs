@@ -6,6 +6,7 @@ use futures::future::join;
 use legwork_core::child::{AfterLoss, ChildEvent};
 use legwork_core::fact::Fact;
 use legwork_core::ids::{ChildId, RequestId};
+use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Store, StoreError, WriteSteps};
 use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, StepChange};
@@ -82,10 +83,7 @@ pub async fn ctrl_10_a_steer_is_seen_once_by_its_own_child(place: &dyn Place) {
     let store = place.open();
     let owned = Owned::accept(&store, 1, &[&[0, 1]]).await;
     Owned::open_session(&store, 1).await;
-    let wish = Wish::Stop {
-        reason: legwork_core::outcome::StopReason::Cancelled,
-        force: legwork_core::outcome::Force::Ask,
-    };
+    let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
     let stop = Request { wish, ..steer(3, owned.child(0)) };
     for request in [steer(1, owned.child(0)), steer(2, owned.child(1)), stop] {
         store.ask(request).await.expect("it is stored");
@@ -164,6 +162,49 @@ pub async fn nothing_that_was_said_is_pruned_before_its_child(place: &dyn Place)
     store.dismiss(owned.unit(0), Timestamp(1), "no").await.expect("dismissed");
     assert_eq!(store.prune(Timestamp(i64::MAX)).await, Ok(1));
     assert_eq!(store.steers(&child).await, Ok(vec![]));
+}
+
+/// Age does not take a stop from work that is still to be gone on with, whatever it names.
+pub async fn inv_11_a_stop_that_nobody_carried_out_outlives_its_age_while_its_work_is_open(
+    place: &dyn Place,
+) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    let session = owned.accepted.lineage.session.clone();
+    let scopes = [
+        Scope::Child(owned.child(0).clone()),
+        Scope::Delegation(owned.accepted.delegation.clone()),
+        Scope::Session(session),
+        Scope::All,
+    ];
+    for (n, scope) in (1..).zip(scopes) {
+        let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
+        let request = Request { id: RequestId::from_bits(n), at: Timestamp(5000), scope, wish };
+        assert_eq!(store.ask(request).await, Ok(Asked::Stored));
+    }
+    let far = Timestamp(i64::MAX);
+    let open = || async { store.news(0).await.map(|news| news.requests.len()) };
+    assert_eq!(store.prune(far).await, Ok(0));
+    assert_eq!(open().await, Ok(4));
+    let by = sample::owner_id(1);
+    store.settle_request(&RequestId::from_bits(1), &by, Timestamp(6000)).await.expect("it is open");
+    assert_eq!(store.prune(far).await, Ok(0));
+    assert_eq!(open().await, Ok(3));
+    owned.finish().await;
+    assert_eq!(store.prune(far).await, Ok(0), "its results wait");
+    assert_eq!(open().await, Ok(0), "nothing is left that they could stop");
+}
+
+/// However many are old, one call removes them all.
+pub async fn dur_07_all_that_is_old_is_pruned_at_once(place: &dyn Place) {
+    let store = place.open();
+    for n in 1..=70 {
+        let mut owned = Owned::accept(&store, n, &[&[0]]).await;
+        owned.finish().await;
+        store.dismiss(owned.unit(0), Timestamp(1), "no").await.expect("dismissed");
+    }
+    assert_eq!(store.prune(Timestamp(i64::MAX)).await, Ok(70));
+    assert_eq!(store.prune(Timestamp(i64::MAX)).await, Ok(0));
 }
 
 /// Every process of the store sees it, also one that comes later.

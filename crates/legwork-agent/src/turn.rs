@@ -6,6 +6,7 @@
 mod ask;
 mod call;
 mod compaction;
+mod conclusion;
 mod context;
 mod correction;
 mod exchange;
@@ -27,7 +28,7 @@ use ask::{Answer, Asking, Call};
 use compaction::Pace;
 use correction::Corrected;
 use legwork_core::message::{Author, Message};
-use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
+use legwork_core::outcome::{Limit, StopReason};
 use legwork_core::ports::{Facts, StopNotice};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, Report, Usage};
@@ -39,6 +40,7 @@ use tally::Tally;
 use way::Way;
 
 pub(crate) use call::kind;
+pub(crate) use conclusion::{Terms, concluded};
 pub use context::Context;
 pub(crate) use words::broken_off;
 
@@ -445,13 +447,7 @@ impl Turn<'_> {
             Err(_) => self.tally.last_text(),
         };
         let (ending, error) = match &end {
-            Ok(()) if self.tally.is_blank => {
-                (Ending::Failed(FailureKind::EmptyAnswer), Some(self.tally.why_blank()))
-            }
-            Ok(()) if self.tally.finish == Finish::Length => {
-                (Ending::CutShort(Limit::Output), Some(CUT_SHORT.to_owned()))
-            }
-            Ok(()) => (Ending::Answered, None),
+            Ok(()) => self.tally.with_answer(),
             Err(way) => (way.ending(), way.error(self.agent)),
         };
         let failure_reason = end.err().and_then(|way| way.failure_reason());

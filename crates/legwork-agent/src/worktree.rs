@@ -5,6 +5,7 @@
 //! within a limit of time.
 
 mod git;
+mod gone;
 mod inspect;
 mod make;
 mod remains;
@@ -12,6 +13,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use gone::gone;
 pub(crate) use inspect::inspect;
 pub(crate) use remains::remains;
 pub(crate) use state::state;

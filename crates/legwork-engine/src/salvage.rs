@@ -20,6 +20,35 @@ pub(crate) async fn salvage(store: &dyn Store, child: &ChildId, ending: Ending, 
     }
 }
 
+/// Whether nothing but its journal is needed to conclude a child: the last thing in it is its answer. One whose journal cannot be
+/// read counts as one that goes on.
+pub(crate) async fn has_answered(store: &dyn Store, child: &ChildId) -> bool {
+    match store.steps(&Actor::Child(child.clone())).await {
+        Ok(steps) => ends_with_answer(&steps),
+        Err(error) => {
+            tracing::warn!(%child, %error, "whether it has answered cannot be read");
+            false
+        }
+    }
+}
+
+fn ends_with_answer(steps: &[StepRecord]) -> bool {
+    // Which model was asked is noted behind the call that it answered.
+    let last = steps.iter().rev().find(|step| !matches!(step.action, Action::Switch { .. }));
+    last.is_some_and(|step| match &step.state {
+        StepState::Done(Product::Reply(reply)) => reply.message.calls().next().is_none(),
+        StepState::Done(
+            Product::Opened(_)
+            | Product::Compacted(_)
+            | Product::Steered(_)
+            | Product::Output(_)
+            | Product::Switched,
+        )
+        | StepState::Intended
+        | StepState::Failed(_) => false,
+    })
+}
+
 fn from_pulse(pulse: &Pulse, ending: Ending) -> Report {
     Report { model_calls: pulse.model_calls, usage: pulse.usage, cost: pulse.cost, ..Report::bare(ending) }
 }

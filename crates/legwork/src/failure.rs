@@ -157,6 +157,12 @@ impl CliError {
         self.kind
     }
 
+    /// Message and hint, for a sentence of something else.
+    pub fn in_a_line(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}{hint}", self.message)
+    }
+
     /// The exit code of the program when this failure ends it.
     pub fn exit(&self) -> Exit {
         self.kind.exit()

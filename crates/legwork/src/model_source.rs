@@ -24,6 +24,9 @@ use crate::settings::model::{Endpoint, ModelChoice, ModelError, Provider, ROUTES
 use crate::settings::{DelegationSettings, Settings};
 use crate::stderr;
 
+/// Stands where a process has no model of its own; it is no name of one.
+const NO_MODEL: &str = "none";
+
 /// The models of one process.
 pub struct Models {
     /// The route of the conversation itself.
@@ -35,6 +38,8 @@ pub struct Models {
     invocation: Invocation,
     settings: Settings,
     http: SharedHttp,
+    /// Why there is none at all, if so.
+    why_none: Option<String>,
 }
 
 /// A route that is worked out: what was chosen, and the models of its chain.
@@ -68,10 +73,50 @@ impl Models {
             invocation: invocation.clone(),
             settings: settings.clone(),
             http,
+            why_none: None,
         };
         models.learn(main)?;
         models.learn(children)?;
         Ok(models)
+    }
+
+    /// As [`Models::resolve`], for a process that only goes on with what others have begun: it may do that without a model of
+    /// its own, since what is to go on names its own, and what has been answered needs none.
+    ///
+    /// # Errors
+    /// When a model is configured wrongly.
+    pub async fn for_work_of_others(
+        invocation: &Invocation,
+        settings: &Settings,
+    ) -> Result<Models, CliError> {
+        match Models::resolve(invocation, settings).await {
+            Err(error) if matches!(error.kind(), Kind::NoModel | Kind::NoKey) => {
+                Ok(Models::none(invocation, settings, error.in_a_line()))
+            }
+            resolved => resolved,
+        }
+    }
+
+    /// No models, for this reason.
+    fn none(invocation: &Invocation, settings: &Settings, why: String) -> Models {
+        let route = Route {
+            model: NO_MODEL.to_owned(),
+            base_url: None,
+            api_mode: Protocol::ChatCompletions.word().to_owned(),
+            key_source: None,
+            terms: None,
+            table: None,
+            fallbacks: Vec::new(),
+        };
+        Models {
+            main: route.clone(),
+            children: route,
+            known: RwLock::default(),
+            invocation: invocation.clone(),
+            settings: settings.clone(),
+            http: SharedHttp::new(Proxies::read(|_| None)),
+            why_none: Some(why),
+        }
     }
 
     /// Builds the model `name` as if the program had been started with it, and keeps it for those that are started with its
@@ -157,8 +202,9 @@ impl ModelSource for Models {
     fn model(&self, route: &Route) -> Result<Arc<dyn Model>, String> {
         let known = self.known(route).or_else(|| self.found_again(route));
         known.map(|known| known.model()).ok_or_else(|| {
+            let why = self.why_none.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             format!(
-                "the model {} is not configured in this process; configure it and start again",
+                "the model {} is not configured in this process{why}; configure it and start again",
                 in_words(route)
             )
         })

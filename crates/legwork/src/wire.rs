@@ -1,10 +1,13 @@
 //! The only composition root: puts store, models, tools, worker and engine together for a working verb.
 
+mod refused;
+mod secrets;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::hooks::{HOOK_LIMIT, HookRunner, Hooks};
-use legwork_agent::process::{NoShell, Shells, SystemProcesses};
+use legwork_agent::process::{Shells, SystemProcesses};
 use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{
     Below, Commands, DelegateOptions, DelegateTool, FetchAddresses, Toolbox, built_in, rights_of_children,
@@ -19,7 +22,7 @@ use legwork_core::ids::{DelegationId, Epoch, SessionId};
 use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, SessionKind, Store};
 use legwork_core::step::Fence;
 use legwork_engine::recovery;
-use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, StartError, Wiring};
+use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, Wiring};
 use legwork_sqlite::SqliteStore;
 use tokio::task::JoinSet;
 
@@ -74,7 +77,19 @@ impl Workplace {
     /// # Errors
     /// When no model is configured, or the state folder or the system cannot be used. Nothing runs then.
     pub async fn open(invocation: &Invocation, settings: &Settings) -> Result<Workplace, CliError> {
-        let models = Arc::new(Models::resolve(invocation, settings).await?);
+        Workplace::open_with(invocation, settings, Models::resolve(invocation, settings).await?).await
+    }
+
+    /// The same with these models.
+    ///
+    /// # Errors
+    /// As for [`Workplace::open`].
+    pub async fn open_with(
+        invocation: &Invocation,
+        settings: &Settings,
+        models: Models,
+    ) -> Result<Workplace, CliError> {
+        let models = Arc::new(models);
         let store = state::open_to_work(invocation)?;
         let owner = owner::enter(store.as_ref()).await?;
         recovery::sweep(owner.rescuer(store.as_ref())).await?;
@@ -265,16 +280,6 @@ impl Workplace {
     }
 }
 
-/// The values of variables of this process whose names speak of keys. A command does not get them, but it can look for them.
-fn secrets() -> impl Iterator<Item = String> {
-    const SIGNS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
-    let named = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok()?.to_ascii_uppercase();
-        SIGNS.iter().any(|sign| name.contains(sign)).then_some(value)
-    });
-    named.filter_map(|value| value.into_string().ok())
-}
-
 fn transcripts(invocation: &Invocation) -> Result<FileTranscripts, CliError> {
     FileTranscripts::new(invocation.paths.state()?.live()).map_err(|error| {
         CliError::new(Kind::Internal, format!("the system refused a thread for transcripts: {error}"))
@@ -319,7 +324,7 @@ impl Tools {
         );
         let mut tools = built_in(&commands, fetched);
         tools.push(delegate.clone());
-        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets())), delegate, commands }
+        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets::known())), delegate, commands }
     }
 }
 
@@ -480,21 +485,5 @@ impl From<settings::OnCrash> for OnCrash {
             settings::OnCrash::Resume => OnCrash::Resume,
             settings::OnCrash::Report => OnCrash::Report,
         }
-    }
-}
-
-impl From<StartError> for CliError {
-    fn from(error: StartError) -> CliError {
-        let kind = match &error {
-            StartError::Options(_) => Kind::Configuration,
-            StartError::Store(_) => Kind::State,
-        };
-        CliError::new(kind, error.to_string())
-    }
-}
-
-impl From<NoShell> for CliError {
-    fn from(error: NoShell) -> CliError {
-        CliError::new(Kind::State, error.to_string())
     }
 }

@@ -61,7 +61,8 @@ impl Recorded {
     }
 
     fn take(&mut self, step: StepRecord) {
-        let answered = self.answer.take();
+        // Which model was asked is noted behind the call that it answered.
+        let answered = if matches!(step.action, Action::Switch { .. }) { None } else { self.answer.take() };
         if matches!(step.action, Action::Correct { .. }) {
             self.corrected = self.corrected.take().or(answered);
         }

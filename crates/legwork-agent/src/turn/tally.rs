@@ -1,12 +1,12 @@
 //! What is counted while a run goes on, and the report that it becomes.
 
-use super::Agent;
 use super::call::Done;
 use super::correction::Corrected;
+use super::{Agent, CUT_SHORT};
 use crate::journal::Recorded;
 use crate::tools::Effect;
 use legwork_core::message::Author;
-use legwork_core::outcome::Ending;
+use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::report::{Cost, Report, TraceItem, Usage};
 use legwork_core::step::{Finish, Reply};
 use std::collections::HashMap;
@@ -38,8 +38,13 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(agent: &Agent) -> Self {
+        Tally::of(agent.model.facts().name, agent.limits.same_failure_max)
+    }
+
+    /// The same for a run that goes on no more.
+    pub(super) fn of(model: String, same_failure_max: u32) -> Self {
         Tally {
-            model: agent.model.facts().name,
+            model,
             model_calls: 0,
             usage: Usage::default(),
             cost: Cost::Unknown,
@@ -49,7 +54,7 @@ impl Tally {
             is_blank: true,
             unfinished: String::new(),
             finish: Finish::Stop,
-            failures: Failures::new(agent.limits.same_failure_max),
+            failures: Failures::new(same_failure_max),
         }
     }
 
@@ -143,8 +148,19 @@ impl Tally {
         })
     }
 
+    /// How a run has ended whose last reply came whole and without calls.
+    pub(super) fn with_answer(&self) -> (Ending, Option<String>) {
+        if self.is_blank {
+            return (Ending::Failed(FailureKind::EmptyAnswer), Some(self.why_blank()));
+        }
+        match self.finish {
+            Finish::Length => (Ending::CutShort(Limit::Output), Some(CUT_SHORT.to_owned())),
+            Finish::Stop | Finish::ToolUse => (Ending::Answered, None),
+        }
+    }
+
     /// Why a run ended with a reply that says nothing.
-    pub(super) fn why_blank(&self) -> String {
+    fn why_blank(&self) -> String {
         match self.finish {
             Finish::Length => {
                 "the model said nothing before it reached the provider's limit of output tokens"

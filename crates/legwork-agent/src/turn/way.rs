@@ -3,6 +3,7 @@
 use super::{Agent, CUT_SHORT, words};
 use crate::excerpt::head_of;
 use crate::models::ModelError;
+use legwork_core::batch::Setting;
 use legwork_core::outcome::{Ending, FailureKind, Limit, StopReason};
 use legwork_core::ports::{StopNotice, StoreError};
 use legwork_core::report::FailureReason;
@@ -28,6 +29,18 @@ pub(super) enum Way {
     NoRoom(u64),
 }
 
+/// What is said of a run that a limit has ended.
+pub(super) fn exhausted(limit: Limit, setting: &Setting) -> String {
+    match limit {
+        Limit::Steps => format!(
+            "cut off after {} model calls, the limit set by delegation.max_iterations",
+            setting.allowance.steps_max,
+        ),
+        Limit::Spend => "cut off at the spending limit".to_owned(),
+        Limit::Output => CUT_SHORT.to_owned(),
+    }
+}
+
 impl From<StoreError> for Way {
     fn from(error: StoreError) -> Self {
         Way::Store(error)
@@ -48,12 +61,7 @@ impl Way {
     pub(super) fn error(&self, agent: &Agent) -> Option<String> {
         match self {
             Way::Stopped(_) => None,
-            Way::Exhausted(Limit::Steps) => Some(format!(
-                "cut off after {} model calls, the limit set by delegation.max_iterations",
-                agent.site.setting.allowance.steps_max,
-            )),
-            Way::Exhausted(Limit::Spend) => Some("cut off at the spending limit".to_owned()),
-            Way::Exhausted(Limit::Output) => Some(CUT_SHORT.to_owned()),
+            Way::Exhausted(limit) => Some(exhausted(*limit, &agent.site.setting)),
             Way::Model(error) => Some(error.message.clone()),
             Way::NoProgress(window) => Some(format!(
                 "the work does not fit into the model's window of {window} tokens: it was summarised again and again without getting on; use a model with a larger window, or ask for smaller pieces",

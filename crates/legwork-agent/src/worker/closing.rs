@@ -8,6 +8,7 @@ use super::local::Shared;
 use super::stale::stale_paths;
 use crate::worktree::{self, GIT_LIMIT, Tenant, Worktree};
 use legwork_core::aftermath;
+use legwork_core::batch::Isolation;
 use legwork_core::outcome::{Ending, StopReason};
 use legwork_core::ports::{Assignment, RunEnd};
 use legwork_core::report::Report;
@@ -25,7 +26,10 @@ pub(super) async fn close(shared: &Shared, assignment: Assignment, end: RunEnd) 
     report.processes = shared.finds.take(&assignment.child);
     let worktree = shared.worktrees.leave(&assignment.child);
     let folder = worktree.as_ref().map_or(Path::new(&assignment.setting.folder), |worktree| &worktree.folder);
-    report.stale_paths = stale_paths(shared, &assignment, &report, folder).await;
+    // Where its worktree is gone, nothing of what it wrote is anywhere else.
+    if worktree.is_some() || assignment.setting.isolation == Isolation::Shared {
+        report.stale_paths = stale_paths(shared, &assignment, &report, folder).await;
+    }
     if let Some(worktree) = worktree {
         report.worktree = left(shared, &assignment, (&end, &worktree)).await;
     }

@@ -8,13 +8,12 @@ use super::shared_prompt::SharedPrompt;
 use super::shared_tools::SharedTools;
 use super::source::ModelSource;
 use super::sweeper::{Finds, Sweeper};
+use super::unready;
 use crate::tools::{Commands, Known, Toolbox};
 use crate::turn::{self, TurnLimits};
 use crate::worktree::Worktrees;
 use legwork_core::batch::Setting;
-use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
-use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
 use legwork_core::step::Actor;
 use std::path::PathBuf;
@@ -88,7 +87,7 @@ impl Worker for LocalWorker {
             let sweeper = sweeper(&shared, &assignment);
             match setting_up::ready(&shared, assignment, Arc::clone(&line)).await {
                 Ok(ready) => carry_out(ready, sweeper).await,
-                Err(problem) => not_set_up(&*line, problem),
+                Err(not_ready) => unready::report(&shared, *not_ready, &*line).await,
             }
         })
     }
@@ -117,9 +116,4 @@ async fn carry_out(ready: Ready, sweeper: Sweeper) -> Report {
     let report = turn::run(&agent, &mut journal, &mut context, start).await;
     sweeper.sweep(&*agent.site.line).await;
     report
-}
-
-fn not_set_up(line: &dyn Line, problem: String) -> Report {
-    line.tell(LineEvent::Note(format!("not started: {problem}")));
-    Report { error: Some(problem), ..Report::bare(Ending::Failed(FailureKind::Setup)) }
 }

@@ -11,6 +11,7 @@ mod shared_tools;
 mod source;
 mod stale;
 mod sweeper;
+mod unready;
 
 pub use local::{LocalWorker, Pictures, WorkerParts};
 pub use source::ModelSource;

@@ -8,6 +8,7 @@ use super::pictures::{self, Sight};
 use super::shared_prompt::Occasion;
 use crate::contract::Contract;
 use crate::journal::{Journal, Recorded};
+use crate::models::Model;
 use crate::prompt::{self, Standing};
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site};
@@ -30,32 +31,77 @@ pub(super) struct Ready {
     pub(super) start: Start,
 }
 
-/// Prepares the child of an assignment, or says what it lacks.
+/// A child that cannot begin or go on here.
+pub(super) struct NotReady {
+    pub(super) assignment: Assignment,
+    /// What it lacks, in words for whoever asked for it.
+    pub(super) problem: String,
+    /// What an earlier attempt recorded.
+    pub(super) recorded: Option<Recorded>,
+}
+
+/// What a child works with, apart from its messages.
+struct Equipment {
+    model: Arc<dyn Model>,
+    contract: Option<Contract>,
+    worktree: Option<Worktree>,
+}
+
+/// Prepares the child of an assignment, or says what it lacks. What an earlier attempt recorded is read first: it stands
+/// whatever else is lacking.
 pub(super) async fn ready(
     shared: &Shared,
-    mut assignment: Assignment,
+    assignment: Assignment,
     line: Arc<dyn Line>,
-) -> Result<Ready, String> {
+) -> Result<Ready, Box<NotReady>> {
+    let (journal, recorded) = match journal(shared, &assignment).await {
+        Ok(read) => read,
+        Err(problem) => return Err(Box::new(NotReady { assignment, problem, recorded: None })),
+    };
+    match equipment(shared, &assignment, recorded.is_some()).await {
+        Ok(equipment) => furnished(shared, (assignment, equipment), (journal, recorded), line).await,
+        Err(problem) => Err(Box::new(NotReady { assignment, problem, recorded })),
+    }
+}
+
+async fn equipment(shared: &Shared, assignment: &Assignment, has_begun: bool) -> Result<Equipment, String> {
     check_folder(Path::new(&assignment.setting.folder)).await?;
     let model = shared.parts.models.model(&assignment.setting.route)?;
-    let room = Room::of(model.facts().window);
     let contract = contract(&assignment.task)?;
-    let (journal, recorded) = journal(shared, &assignment).await?;
-    let worktree = worktree(shared, &assignment, recorded.is_some()).await?;
+    let worktree = worktree(shared, assignment, has_begun).await?;
+    Ok(Equipment { model, contract, worktree })
+}
+
+/// The agent with everything that it works with, and what it has said and heard so far.
+async fn furnished(
+    shared: &Shared,
+    (mut assignment, equipment): (Assignment, Equipment),
+    (journal, recorded): (Journal, Option<Recorded>),
+    line: Arc<dyn Line>,
+) -> Result<Ready, Box<NotReady>> {
+    let Equipment { model, contract, worktree } = equipment;
+    let room = Room::of(model.facts().window);
     if let Some(worktree) = &worktree {
         line.tell(LineEvent::Note(format!("works in the worktree {}", worktree.path.display())));
         assignment.setting.folder = worktree.folder.display().to_string();
     }
-    let setting = effective(shared, &assignment);
-    let (context, start) = match recorded {
-        Some(recorded) => (Context::new(recorded.messages.clone()), Start::Resumed(recorded)),
+    let (setting, context, start) = match recorded {
+        // Its rights are those that it was given, whatever would be given today.
+        Some(recorded) => {
+            let context = Context::new(recorded.messages.clone());
+            (assignment.setting.clone(), context, Start::Resumed(recorded))
+        }
         None => {
+            let setting = effective(shared, &assignment);
             let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
             let folder = PathBuf::from(&setting.folder);
             let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
             let sight = Sight::of(shared.parts.pictures, model.takes_images(), &setting);
             let first = first_message(&assignment.task, worktree.as_ref(), sight, &*line).await;
-            (opening(shared, occasion, (&assignment.task, first)).await?, Start::Fresh)
+            match opening(shared, occasion, (&assignment.task, first)).await {
+                Ok(context) => (setting, context, Start::Fresh),
+                Err(problem) => return Err(Box::new(NotReady { assignment, problem, recorded: None })),
+            }
         }
     };
     let tools = shared.tools.specs(&shared.parts.toolbox, &setting.rights);
@@ -129,7 +175,7 @@ async fn opening(
 }
 
 /// What the answer must meet. The schema was found to be one when the task was accepted.
-fn contract(task: &Task) -> Result<Option<Contract>, String> {
+pub(super) fn contract(task: &Task) -> Result<Option<Contract>, String> {
     let contract = task.output_schema.as_ref().map(Contract::of).transpose();
     contract.map_err(|error| format!("the output_schema of the task is no valid JSON Schema: {error}"))
 }
@@ -159,7 +205,7 @@ fn standing(shared: &Shared, assignment: &Assignment) -> Standing {
     Standing { depth: assignment.depth, depth_max: shared.parts.depth_max }
 }
 
-/// The setting as it holds for this child: one that stands too deep may not delegate, whatever its rights say.
+/// The setting as it holds for a child that begins now: one that stands too deep may not delegate, whatever its rights say.
 fn effective(shared: &Shared, assignment: &Assignment) -> Setting {
     let mut setting = assignment.setting.clone();
     if !standing(shared, assignment).may_delegate() {

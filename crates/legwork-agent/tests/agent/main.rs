@@ -24,3 +24,4 @@ mod turn_tools;
 mod worker;
 mod worker_close;
 mod worker_resume;
+mod worker_unready;

@@ -105,6 +105,22 @@ async fn cred_14_k02_a_run_goes_on_with_the_model_that_stood_in_from_the_commit_
 }
 
 #[tokio::test]
+async fn cred_14_k02_an_answer_of_a_model_that_stood_in_for_it_is_not_asked_for_again() {
+    let refusal = || Say::Fail("", failure(FailureReason::Auth, "HTTP 401: no"));
+    let links = |answers: Vec<Say>| -> Arc<dyn Model> {
+        let first = FakeModel::named("first/model", (0..9).map(|_| refusal()));
+        Arc::new(Chain::new(vec![first as Arc<dyn Model>, FakeModel::named("second/model", answers)].into()))
+    };
+    let bench = |model| Bench { real: Some(model), ..Bench::new(FakeModel::new([]), Vec::new()) };
+    let whole = bench(links(vec![Say::Text("done")]));
+    let undisturbed = whole.run().await;
+    assert_eq!(undisturbed.answer.as_deref(), Some("done"));
+    let steps = whole.steps.until(whole.steps.commits());
+    let later = Bench { steps, ..bench(links(Vec::new())) };
+    assert_eq!(later.resume().await, undisturbed);
+}
+
+#[tokio::test]
 async fn cred_14_a_model_that_stood_in_and_is_not_in_the_chain_any_more_is_not_looked_for() {
     let (_, _, model) = chain(0);
     let tools = || vec![FakeTool::look("look", "seen") as Arc<dyn legwork_agent::tools::Tool>];

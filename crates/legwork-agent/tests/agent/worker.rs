@@ -43,6 +43,27 @@ impl Shop {
         }
     }
 
+    /// A shop of another process, whose store holds what the first `commits` commits of this one stored. Its model says
+    /// nothing.
+    pub fn after(&self, commits: usize) -> Self {
+        let shop = Shop::new(FakeModel::new([]));
+        Shop { steps: self.steps.until(commits), rights: self.rights.clone(), ..shop }
+    }
+
+    /// The same with a tool that changes something.
+    pub fn changing(mut self) -> Self {
+        self.rights.tools.insert("change".to_owned());
+        self
+    }
+
+    pub fn steps(&self) -> &FakeSteps {
+        &self.steps
+    }
+
+    pub fn requests(&self) -> usize {
+        self.model.calls()
+    }
+
     pub fn assignment(&self, index: usize, context: Option<&str>) -> Assignment {
         Assignment {
             child: ChildId::from_bits(index, 7),
@@ -81,7 +102,11 @@ impl Shop {
             store: Arc::clone(&self.steps) as Arc<dyn Steps>,
             facts: Arc::new(MemoryStore::new()),
             models: Arc::new(models),
-            toolbox: Arc::new(Toolbox::new(vec![FakeTool::look("look", "seen"), delegate])),
+            toolbox: Arc::new(Toolbox::new(vec![
+                FakeTool::look("look", "seen"),
+                FakeTool::change("change", "changed"),
+                delegate,
+            ])),
             commands: Commands::new(shells, Arc::new(MemoryStore::new())),
             limits: TurnLimits::default(),
             depth_max: self.depth_max,

@@ -9,6 +9,7 @@ use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
 use crate::dispatcher::{Heirloom, Message};
 use crate::handle::Handle;
+use crate::salvage::has_answered;
 use legwork_core::child::AfterLoss;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::StopReason;
@@ -60,7 +61,7 @@ impl Handle {
             }
             let whose = owners.of(&tree).await?;
             let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
-            let mut withheld = self.withheld(&tree, &toll);
+            let mut withheld = self.withheld(&tree, &toll).await;
             match whose {
                 Whose::Nobodys => {
                     recovered.lacking.append(&mut withheld.lacking);
@@ -86,7 +87,7 @@ impl Handle {
         for tree in trees::of(rescuer.store, orphans).await? {
             if owners.of(&tree).await? == Whose::Nobodys {
                 let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
-                found.lacking.append(&mut self.withheld(&tree, &toll).lacking);
+                found.lacking.append(&mut self.withheld(&tree, &toll).await.lacking);
             }
         }
         Ok(found)
@@ -103,7 +104,7 @@ impl Handle {
     }
 
     /// Which children of the tree cannot go on here: those that lack something, and those that would wait for them.
-    fn withheld(&self, tree: &Tree, toll: &Toll) -> Withheld {
+    async fn withheld(&self, tree: &Tree, toll: &Toll) -> Withheld {
         let mut withheld = Withheld { is_all: true, ..Withheld::default() };
         // Children come before those that wait for them.
         for record in tree.records().iter().rev() {
@@ -113,7 +114,7 @@ impl Handle {
             for (index, child) in open {
                 let goes_on = goes_on(record, index, toll);
                 let lacking = match goes_on {
-                    true => self.wiring().worker.lacks(&accepted.setting_of(index)),
+                    true => self.lacks((record, index)).await,
                     false => None,
                 };
                 let waits = goes_on && withheld.parents.contains(&child.id);
@@ -129,6 +130,13 @@ impl Handle {
         }
         withheld.lacking.reverse();
         withheld
+    }
+
+    /// What the child of that task lacks here to go on. One that has answered needs nothing any more.
+    async fn lacks(&self, (record, index): (&DelegationRecord, usize)) -> Option<String> {
+        let lacks = self.wiring().worker.lacks(&record.accepted.setting_of(index))?;
+        let has_answered = has_answered(self.wiring().store.as_ref(), &record.children[index].id).await;
+        (!has_answered).then_some(lacks)
     }
 
     async fn adopt(

@@ -7,11 +7,14 @@ use legwork_core::batch::{NewBatch, Task, Tenant, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, RequestId, SessionId};
+use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::outcome::{Force, Outcome, StopReason, WireStatus};
-use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent, StoreError};
+use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent, Steps, StoreError, WriteSteps};
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::DelegationRecord;
+use legwork_core::report::{Cost, Usage};
 use legwork_core::steering::{Request, Scope, Wish};
+use legwork_core::step::{Action, Actor, Finish, Product, Reply, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Orphans, Recovered};
 use legwork_engine::{AtCapacity, Options, Patience};
@@ -296,6 +299,56 @@ async fn k29_a_child_without_its_key_stays_queued_its_siblings_go_on_and_the_nex
     let record = heir.joined(&ticket).await;
     assert!(record.children.iter().all(|child| child.outcome() == Some(Outcome::Succeeded)), "{record:?}");
     assert_eq!(heir.troupe.assignments()[0].attempt, 2);
+}
+
+/// A child of the dead process stores what the model said.
+async fn replied(scene: &Scene, goal: &str, message: Message) {
+    let assignment = scene.troupe.assignments().into_iter().find(|known| known.task.goal == goal);
+    let assignment = assignment.expect("it is at work");
+    let (usage, cost, finish) = (Usage::default(), Cost::Unknown, Finish::Stop);
+    let reply = Reply { message, usage, cost, model: None, finish };
+    let done =
+        |seq, action, product| [StepChange::Intend { seq, action }, StepChange::Finish { seq, product }];
+    let changes = [
+        done(0, Action::Open, Product::Opened(Vec::new())),
+        done(1, Action::Model, Product::Reply(reply)),
+        done(2, Action::Switch { place: 1, model: "another".to_owned() }, Product::Switched),
+    ];
+    let write = WriteSteps {
+        actor: Actor::Child(assignment.child),
+        fence: assignment.fence,
+        at: Timestamp(0),
+        changes: changes.into_iter().flatten().collect(),
+        acknowledge: Vec::new(),
+        turn: None,
+        seen: Vec::new(),
+    };
+    scene.store.write_steps(write).await.expect("it is the owner");
+}
+
+/// Whoever has answered needs no key any more; a reply with calls is no answer.
+#[tokio::test(start_paused = true)]
+async fn k29_a_child_that_has_answered_goes_on_without_its_key() {
+    let memory = MemoryStore::new();
+    let goals = ["until told", "until told too", "until told as well"];
+    let mut call = batch(&goals);
+    call.tasks = goals.iter().map(|goal| keyless(goal)).collect();
+    let dead = Scene::over(memory.clone(), DEAD, options(3)).await;
+    dead.handle.dispatch(call).await.expect("it is accepted");
+    dead.troupe.until(|counts| counts.here.len() == 3).await;
+    replied(&dead, goals[0], Message::text(Author::Assistant, "it is blue")).await;
+    let calls = ToolCall {
+        id: "a".to_owned(),
+        name: "look".to_owned(),
+        arguments: Default::default(),
+        malformed: None,
+    };
+    let asking = Message { author: Author::Assistant, parts: vec![Part::Call(calls)] };
+    replied(&dead, goals[1], asking).await;
+    let scene = Scene::over(memory.clone(), 2, options(3)).await;
+    let recovered = recover(&scene, &Orphans::All).await;
+    assert_eq!((recovered.resumed, recovered.lacking.len()), (1, 1), "{recovered:?}");
+    scene.troupe.until(|counts| counts.here == [goals[0]]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use crate::args::WorkerArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
+use crate::model_source::Models;
 use crate::orphans::Trouble;
 use crate::settings::Settings;
 use crate::signals::{EndedBy, Signals};
@@ -64,7 +65,11 @@ async fn opened(
     let until = Instant::now() + START_PATIENCE;
     let mut told = false;
     loop {
-        match Workplace::open(invocation, settings).await {
+        let models = match &args.only {
+            Some(_) => Models::for_work_of_others(invocation, settings).await?,
+            None => Models::resolve(invocation, settings).await?,
+        };
+        match Workplace::open_with(invocation, settings, models).await {
             Err(error) if args.apart && error.kind() == Kind::State && Instant::now() < until => {
                 if !std::mem::replace(&mut told, true) {
                     stderr::tell(&format!("note: it cannot begin yet and tries again: {error}"));

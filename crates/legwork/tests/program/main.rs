@@ -1,6 +1,7 @@
 //! The built program from end to end, against the scripted model server on loopback: what people and other programs may
 //! rely on, with every fault and every kill that the scripts can bring about.
 
+mod answered;
 mod background;
 mod ceilings;
 mod chat;

@@ -203,6 +203,64 @@ fn k16_a_parent_that_waited_finds_its_children_again_in_one_slot() {
     }
 }
 
+/// A subagent with two calls under way, which calls once more when it has their results.
+fn two_below() -> Scripts {
+    let below = |name: &str| Call::new("delegate_task", json!({"goal": format!("this is the {name} piece")}));
+    let upper = Script::new()
+        .step(calls([below("left"), below("right")]))
+        .step(call("delegate_task", json!({"goal": "this is a new piece"})))
+        .step(say("all of it is there"));
+    let lower = |name: &str| {
+        Script::new()
+            .step(call("terminal", json!({"command": format!("echo once >> {name}.txt")})))
+            .step(gate("here").say(format!("the {name} answer")))
+    };
+    Scripts::default()
+        .agent("the upper piece", upper)
+        .agent("the left piece", lower("left"))
+        .agent("the right piece", lower("right"))
+}
+
+/// What was accepted is rejoined whatever is allowed by now; what is asked for anew is judged by that.
+#[test]
+fn k16_calls_that_were_under_way_rejoin_their_children_whatever_is_allowed_by_now() {
+    for (key, value, words) in [
+        ("ORCHESTRATOR_ENABLED", "false", "depth limit reached"),
+        ("MAX_SPAWN_DEPTH", "1", "depth limit reached"),
+        ("MAX_CONCURRENT_CHILDREN", "1", "new piece"),
+        ("DEFAULT_TOOLSETS", "file", "new piece"),
+    ] {
+        let server = ScriptedServer::start(
+            two_below().agent("a new piece", Script::new().step(say("the new piece is done"))),
+        );
+        let home = Home::with(&server);
+        let order = home.legwork(&["delegate", "--goal", "this is the upper piece"]);
+        let running = order.set("max_spawn_depth", 3).start();
+        let id = running.delegation();
+        server.gate("here").wait_waiting(2);
+        running.kill();
+        server.gate("here").open();
+        let order = home.legwork(&["results", &id, "--wait", "--json"]).set("max_spawn_depth", 3);
+        let ended = order.env(&format!("LEGWORK_DELEGATION_{key}"), value).run();
+        assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{key}: {ended}");
+        let log = server.log();
+        let last = log.of("the upper piece").last().expect("a request").body["messages"].to_string();
+        for part in ["the left answer", "the right answer", words] {
+            assert!(last.contains(part), "{key}: {part} is missing: {last}");
+        }
+        assert!(!last.contains("not allowed"), "{key}: {last}");
+        let list = home.list();
+        let states: Vec<&Value> =
+            list.iter().map(|record| &record["units"][0]["children"][0]["state"]).collect();
+        assert!(states.iter().all(|state| **state == "completed"), "{key}: {states:?}");
+        assert_eq!(
+            (home.read("left.txt"), home.read("right.txt")),
+            ("once\n".to_owned(), "once\n".to_owned())
+        );
+        home.assert_nothing_runs();
+    }
+}
+
 /// Proves RECOV-5.
 #[test]
 fn k33_a_batch_that_was_told_to_end_is_finished_from_where_it_was() {

@@ -13,6 +13,7 @@ use legwork_sqlite::SqliteStore;
 
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
+use crate::model_source::Models;
 use crate::owner::{self, Owner};
 use crate::signals::{EndedBy, Signals};
 use crate::wire::Workplace;
@@ -83,7 +84,11 @@ async fn wait(
             Whose::Nobodys | Whose::GivenUpHere(_) => {
                 let place = match workplace {
                     Some(place) => place,
-                    None => workplace.insert(Workplace::open(invocation, &invocation.settings()?).await?),
+                    None => {
+                        let settings = invocation.settings()?;
+                        let models = Models::for_work_of_others(invocation, &settings).await?;
+                        workplace.insert(Workplace::open_with(invocation, &settings, models).await?)
+                    }
                 };
                 tokio::select! {
                     asked = signals.next() => return Ok(Some(asked.exit())),

@@ -5,10 +5,11 @@ mod waiting;
 
 use std::time::Duration;
 
+use legwork_core::batch::Unit;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::spending;
 use legwork_core::taking::missed_texts;
 use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
@@ -27,6 +28,8 @@ use waiting::Waited;
 
 /// How long another process may take to settle what it has taken over.
 const SETTLING_MAX: Duration = Duration::from_secs(5);
+/// How long another process may hold results that it puts aside.
+const PUTTING_ASIDE_MAX: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Prints what is stored; with `--wait` once all of it has settled.
@@ -141,31 +144,80 @@ async fn after_the_dead(
     }
 }
 
-/// Claims the units that no conversation can take, those of a shell whose process is gone, if they are printed whole.
+/// Claims the units that no conversation can take, those of a shell whose process is gone, if they are printed whole. One that
+/// another process is just putting aside is waited for.
 async fn claim_unowned(
     store: &SqliteStore,
     record: &DelegationRecord,
     wanted: &[usize],
     owner: &Owner,
 ) -> Result<Vec<ClaimId>, CliError> {
-    let session = store.session(&record.accepted.lineage.session).await?;
-    let of_a_shell = session.is_none_or(|session| session.session.kind == SessionKind::Shell);
-    if !of_a_shell {
-        return Ok(Vec::new());
-    }
-    // The process that ran them prints them itself, unless it has put them aside for whoever asks.
-    let is_attended = owner.lives_elsewhere(&record.owner);
+    let until = Instant::now() + PUTTING_ASIDE_MAX;
     let mut claims = Vec::new();
-    for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-        let is_parked = matches!(delivery.state, DeliveryState::Parked(_));
-        let whole = unit.task_indexes.iter().all(|task| wanted.contains(task)) && (is_parked || !is_attended);
-        let taker = owner.taker(store);
-        if whole && taker.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
-            let claimant = owner.record.claimant();
-            claims.extend(store.claim(&unit.id, owner.new_claim(), &claimant, owner.now()).await?);
+    let mut record = record.clone();
+    while let Some(unowned) = Unowned::of(store, &record, wanted, owner).await? {
+        claims.extend(unowned.claim().await?);
+        if !unowned.is_being_put_aside() || Instant::now() >= until {
+            break;
+        }
+        // Deadline: whoever has claimed it parks or delivers it and tells nobody, so this process looks again until then.
+        tokio::time::sleep(LOOK_EVERY).await;
+        match store.delegation(&record.accepted.delegation).await? {
+            Some(now) => record = now,
+            None => break,
         }
     }
     Ok(claims)
+}
+
+/// Results of a shell that no process stands ready to print.
+struct Unowned<'a> {
+    store: &'a SqliteStore,
+    record: &'a DelegationRecord,
+    wanted: &'a [usize],
+    owner: &'a Owner,
+}
+
+impl<'a> Unowned<'a> {
+    /// `None` when a conversation takes them, or the `delegate` that still runs prints them itself.
+    async fn of(
+        store: &'a SqliteStore,
+        record: &'a DelegationRecord,
+        wanted: &'a [usize],
+        owner: &'a Owner,
+    ) -> Result<Option<Unowned<'a>>, CliError> {
+        let session = store.session(&record.accepted.lineage.session).await?;
+        let is_taken = session.is_some_and(|session| {
+            session.session.kind != SessionKind::Shell
+                || session.holder.is_some_and(|holder| owner.lives_elsewhere(&holder))
+        });
+        Ok((!is_taken).then_some(Unowned { store, record, wanted, owner }))
+    }
+
+    async fn claim(&self) -> Result<Vec<ClaimId>, CliError> {
+        let Unowned { store, owner, .. } = *self;
+        let mut claims = Vec::new();
+        for (unit, delivery) in self.whole() {
+            if owner.taker(store).make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
+                let claimant = owner.record.claimant();
+                claims.extend(store.claim(&unit.id, owner.new_claim(), &claimant, owner.now()).await?);
+            }
+        }
+        Ok(claims)
+    }
+
+    /// Whether some of it is in the hands of another process, which is about to park it: a worker does that with all that it
+    /// has ended.
+    fn is_being_put_aside(&self) -> bool {
+        self.whole().any(|(_, delivery)| matches!(delivery.state, DeliveryState::Claimed { .. }))
+    }
+
+    /// The units that are printed whole.
+    fn whole(&self) -> impl Iterator<Item = (&'a Unit, &'a DeliveryRecord)> {
+        let (record, wanted) = (self.record, self.wanted);
+        let units = record.accepted.units.iter().zip(&record.deliveries);
+        units.filter(move |(unit, _)| unit.task_indexes.iter().all(|task| wanted.contains(task)))
+    }
 }
 
 fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {

@@ -105,6 +105,21 @@ fn k33_what_a_worker_has_done_is_parked_until_somebody_asks_for_it() {
     assert_eq!(server.log().entries().len(), 1, "{}", server.log().summary());
 }
 
+/// However soon after the end it is asked for: what `results` has printed counts as delivered.
+#[test]
+fn k05_what_results_has_waited_for_and_printed_is_delivered() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::new().step(say("done"))));
+    let home = Home::with(&server);
+    for _ in 0..12 {
+        let left = home.legwork(&["delegate", "--goal", "a task", "--detach", "--json"]).run();
+        let id = left.json()["delegation_id"].as_str().expect("an id").to_owned();
+        let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+        assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+        let shown = home.legwork(&["show", &id, "--json"]).run().json();
+        assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{shown}");
+    }
+}
+
 #[test]
 fn k01_detached_work_of_a_conversation_comes_to_it_and_to_nobody_else() {
     let scripts = Scripts::default()

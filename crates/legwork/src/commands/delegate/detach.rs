@@ -3,7 +3,7 @@
 
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::ids::{DelegationId, SessionId};
-use legwork_core::ports::SessionKind;
+use legwork_core::ports::{Conversations, SessionKind};
 use serde_json::{Value, json};
 
 use crate::failure::{CliError, Exit, Kind};
@@ -30,7 +30,7 @@ pub(super) async fn leave(
         None => (workplace.new_session(SessionKind::Shell).await?, Reach::Joined),
     };
     let batch = NewBatch {
-        lineage: Lineage::of_session(session),
+        lineage: Lineage::of_session(session.clone()),
         call_key: None,
         context: None,
         reach,
@@ -39,8 +39,9 @@ pub(super) async fn leave(
     };
     let independent = settings.delegation.independent_completions;
     let ticket = workplace.handle.accept_for_another(batch, independent).await?;
+    let kept_for = left(workplace, &session, reach).await;
     let started = outliving::start(invocation, ticket.delegation.as_str());
-    let note = note(&ticket.delegation, reach);
+    let note = note(&ticket.delegation, kept_for);
     let unheard = |error: CliError| {
         let id = &ticket.delegation;
         stderr::tell(&format!("note: {id} was accepted and goes on in the background; {note}"));
@@ -82,12 +83,41 @@ async fn conversation(
     Err(CliError::new(Kind::Input, message).with_hint("leave --session out; nothing was started"))
 }
 
-fn note(id: &DelegationId, reach: Reach) -> String {
+/// For whom the results are.
+enum KeptFor {
+    Conversation,
+    /// The conversation was deleted while the tasks were accepted.
+    GoneConversation,
+    WhoeverAsks,
+}
+
+/// Leaves the session. What was made for the tasks alone is held no longer, so that whoever asks for the results takes them.
+async fn left(workplace: &Workplace, session: &SessionId, reach: Reach) -> KeptFor {
+    let store = &workplace.store;
     match reach {
-        Reach::Push | Reach::History => {
-            "the results come to the conversation, when it is open and idle".to_owned()
-        }
+        Reach::Push | Reach::History => match store.session(session).await {
+            Ok(None) => KeptFor::GoneConversation,
+            Ok(Some(_)) | Err(_) => KeptFor::Conversation,
+        },
         Reach::Joined => {
+            if let Err(error) = store.release_session(session, &workplace.owner.record.id).await {
+                // It comes free with this process.
+                tracing::debug!(%error, "the session is held until the end");
+            }
+            KeptFor::WhoeverAsks
+        }
+    }
+}
+
+fn note(id: &DelegationId, kept_for: KeptFor) -> String {
+    match kept_for {
+        KeptFor::Conversation => "the results come to the conversation, when it is open and idle".to_owned(),
+        KeptFor::GoneConversation => {
+            format!(
+                "the conversation was deleted meanwhile: `legwork results {id} --wait` waits for the results"
+            )
+        }
+        KeptFor::WhoeverAsks => {
             format!("`legwork results {id} --wait` waits for the results, `legwork ps` shows the work")
         }
     }

@@ -1,5 +1,6 @@
 //! When a turn that failed in a way that may pass is tried again (invariant 3: a wake is retried).
 
+use legwork_core::batch::Reach;
 use legwork_core::message::Message;
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::report::{FailureReason, Report};
@@ -10,7 +11,8 @@ use tokio::time::Instant;
 pub const GAP_FIRST: Duration = Duration::from_secs(5);
 /// Where the gaps stop growing.
 pub const GAP_LONGEST: Duration = Duration::from_secs(300);
-/// How often a turn is tried at most, the first time included.
+/// How often a turn is tried at most, the first time included, where somebody waits for the end of the conversation. One that
+/// stays open is idle until something wakes it, so it tries at the longest gap for as long as it is open (invariant 3).
 pub const TRIES_MAX: u32 = 10;
 
 /// A turn that waits for its next try.
@@ -24,9 +26,13 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// The next try after `tries` that failed; `None` when there were enough.
-    pub(super) fn after(tries: u32, unstored: Option<(String, Message)>) -> Option<Again> {
-        (tries < TRIES_MAX).then(|| Again { tries, due: Instant::now() + gap(tries), unstored })
+    /// The next try after `tries` that failed; `None` when there were enough in a conversation of this reach.
+    pub(super) fn after(tries: u32, reach: Reach, unstored: Option<(String, Message)>) -> Option<Again> {
+        let goes_on = match reach {
+            Reach::Push => true,
+            Reach::History | Reach::Joined => tries < TRIES_MAX,
+        };
+        goes_on.then(|| Again { tries, due: Instant::now() + gap(tries), unstored })
     }
 }
 

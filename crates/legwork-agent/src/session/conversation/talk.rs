@@ -227,7 +227,7 @@ impl Conversation {
             | StoreError::Io(_)
             | StoreError::Closed => {
                 self.tell_note(&format!("results came back and could not be stored yet: {error}"));
-                self.again = Again::after(1, None);
+                self.again = Again::after(1, self.session.setup().reach, None);
             }
         }
     }
@@ -263,7 +263,7 @@ impl Conversation {
             return;
         }
         self.tell_note(&format!("a background process has ended, which could not be stored yet: {error}"));
-        self.again = Again::after(1, None);
+        self.again = Again::after(1, self.session.setup().reach, None);
     }
 
     fn has_told(&mut self) {
@@ -327,7 +327,7 @@ impl Conversation {
 
     fn schedule(&mut self, tries: u32, unstored: Option<(String, Message)>) {
         let text = unstored.as_ref().map(|(text, _)| text.clone());
-        self.again = Again::after(tries, unstored);
+        self.again = Again::after(tries, self.session.setup().reach, unstored);
         match &self.again {
             Some(_) => self.tell(SessionEvent::TryingAgain { pause: gap(tries), tries }),
             None => self.unsaid.extend(text),

@@ -2,7 +2,8 @@
 
 use super::scene::{Machine, delegation, new_session, stored, texts};
 use crate::fakes::{FakeModel, Say, failure};
-use legwork_agent::session::TRIES_MAX;
+use legwork_agent::session::{SessionSetup, TRIES_MAX};
+use legwork_core::batch::Reach;
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::StopNotice;
 use legwork_core::report::FailureReason;
@@ -64,13 +65,29 @@ async fn k03_the_next_message_goes_at_once_and_answers_both() {
     assert_eq!(texts(&machine.history(open.handle.session()).await), ["a", "b", "Both."]);
 }
 
+/// A limit of use may last for hours.
 #[tokio::test(start_paused = true)]
-async fn k03_tries_come_to_an_end_and_reopening_tries_anew() {
+async fn k03_a_conversation_that_stays_open_tries_until_the_model_answers() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    let hours = 12 * usize::try_from(TRIES_MAX).expect("it is small");
+    let model = FakeModel::new((0..hours).map(|_| throttled()).chain([Say::Text("A.")]));
+    let open = running.open(model.clone(), new_session(5)).await;
+    let begun = Instant::now();
+    open.ask("a").await;
+    assert_eq!(model.calls(), hours + 1);
+    assert!(begun.elapsed() > Duration::from_secs(9 * 3600), "{:?}", begun.elapsed());
+    assert_eq!(texts(&machine.history(open.handle.session()).await), ["a", "A."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k03_tries_come_to_an_end_where_somebody_waits_for_it_and_reopening_tries_anew() {
     let machine = Machine::new();
     let running = machine.start(1).await;
     let tries = usize::try_from(TRIES_MAX).expect("it is small");
     let model = FakeModel::new((0..tries).map(|_| throttled()));
-    let open = running.open(model.clone(), new_session(5)).await;
+    let setup = SessionSetup { reach: Reach::Joined, ..running.setup(model.clone()) };
+    let open = running.open_with(setup, new_session(5)).await.expect("it opens");
     open.ask("a").await;
     assert_eq!(model.calls(), tries);
     assert_eq!(open.words().last().map(String::as_str), Some("idle"));

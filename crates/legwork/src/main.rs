@@ -52,6 +52,8 @@ const WORKERS: usize = 2;
 const BLOCKING_MAX: usize = 16;
 /// How long the program waits at its end for what still runs in the background.
 const LAST_WAIT: Duration = Duration::from_millis(500);
+/// The same when it was told to end: it has had its time.
+const NO_MORE_WAIT: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -72,7 +74,12 @@ fn perform(cli: Cli) -> Result<Exit, CliError> {
     let exit = runtime.block_on(carry_out(&invocation, cli.command));
     // A program that leaves at once has dropped nothing yet; in every other case nothing is left to find.
     process::kill_all();
-    runtime.shutdown_timeout(LAST_WAIT);
+    runtime.shutdown_timeout(match exit {
+        Ok(Exit::Interrupted | Exit::Terminated) => NO_MORE_WAIT,
+        Ok(Exit::Success | Exit::Incomplete | Exit::Usage | Exit::NotStarted | Exit::NotFound) | Err(_) => {
+            LAST_WAIT
+        }
+    });
     for leftover in process::sweep_all() {
         tracing::info!(?leftover, "a process that its command left behind was ended");
     }

@@ -1,8 +1,10 @@
 //! The signals that end a working verb. Interrupting stops the work; the others release it, so that it stays resumable.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 
 use crate::failure::{CliError, Exit, Kind};
 
@@ -77,12 +79,28 @@ impl Attention {
     }
 }
 
-/// Listens from its creation on.
+/// Longer than any wait.
+const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Between the moment in which the work of a program that was told to end has to be over and the one in which the program has to
+/// be gone: the last of what it says, and its own end.
+const LAST_WORDS: Duration = Duration::from_millis(400);
+/// What cli.md gives such a program beside the stop grace.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
+/// What is said at last is tried for so long at least.
+const TRIED_MIN: Duration = Duration::from_millis(50);
+
+/// Listens from its creation on, and remembers what the program was told.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     quit: Signal,
+    /// What it was told first, and when.
+    told: Option<(Asked, Instant)>,
+    /// It was told once more.
+    insisted: bool,
+    /// What work that is cut off has to come to its end.
+    stop_grace: Duration,
 }
 
 impl Signals {
@@ -97,19 +115,101 @@ impl Signals {
                 terminate: signal(SignalKind::terminate())?,
                 hang_up: signal(SignalKind::hangup())?,
                 quit: signal(SignalKind::quit())?,
+                told: None,
+                insisted: false,
+                stop_grace: Duration::ZERO,
             })
         };
         all()
             .map_err(|error| CliError::new(Kind::Internal, format!("signals cannot be listened to: {error}")))
     }
 
-    /// The next signal. Dropping the future loses none.
+    /// The next signal, which is one that ends the program. Dropping the future loses none.
     pub async fn next(&mut self) -> Asked {
+        let asked = self.hear().await;
+        self.note(asked);
+        asked
+    }
+
+    /// The next signal, for whoever may mean something else by it. Dropping the future loses none.
+    pub async fn hear(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::Interrupt,
             _ = self.terminate.recv() => Asked::Release,
             _ = self.hang_up.recv() => Asked::Release,
             _ = self.quit.recv() => Asked::Release,
         }
+    }
+
+    /// A signal that was heard ends the program.
+    pub fn note(&mut self, asked: Asked) {
+        match self.told {
+            None => self.told = Some((asked, Instant::now())),
+            Some(_) => self.insisted = true,
+        }
+    }
+
+    /// Whether the program was told to end, and by what first.
+    pub fn told(&self) -> Option<Asked> {
+        self.told.map(|(asked, _)| asked)
+    }
+
+    /// Whether it was told so twice: it leaves at once.
+    pub fn has_insisted(&self) -> bool {
+        self.insisted
+    }
+
+    /// Work that is cut off has so long to come to its end.
+    pub fn allow(&mut self, stop_grace: Duration) {
+        self.stop_grace = stop_grace;
+    }
+
+    /// When the work has to be over of a program that was told to release it.
+    pub fn work_until(&self) -> Option<Instant> {
+        match self.told {
+            Some((Asked::Release, at)) => Some(at + self.stop_grace + LEAVING_MAX - LAST_WORDS),
+            Some((Asked::Interrupt, _)) | None => None,
+        }
+    }
+
+    /// When nothing more is said by such a program.
+    fn say_until(&self) -> Instant {
+        let until = self.work_until().map(|until| (until + LAST_WORDS / 2).max(Instant::now() + TRIED_MIN));
+        until.unwrap_or_else(|| Instant::now() + FAR_OFF)
+    }
+
+    /// Carries `work` out, unless a signal comes meanwhile, or the program has to be gone; gives what it was told first then.
+    /// What `work` had not done by then is dropped.
+    ///
+    /// # Errors
+    /// What the program was told.
+    pub async fn unless_told<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Asked> {
+        if let Some((asked, _)) = self.told.filter(|_| self.insisted) {
+            return Err(asked);
+        }
+        let until = self.say_until();
+        let asked = tokio::select! {
+            done = work => return Ok(done),
+            // Deadline: a program that was told to end is gone in time, whoever does not read.
+            () = tokio::time::sleep_until(until) => Asked::Release,
+            asked = self.next() => asked,
+        };
+        Err(self.told().unwrap_or(asked))
+    }
+
+    /// Carries `work` out, unless the program is told to end twice, or has to be gone. `None` then; what `work` had not done is
+    /// dropped.
+    pub async fn unless_insisted<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(work);
+        while !self.insisted {
+            let until = self.say_until();
+            tokio::select! {
+                done = &mut work => return Some(done),
+                // Deadline: as above, whatever the disk does.
+                () = tokio::time::sleep_until(until) => return None,
+                _asked = self.next() => {}
+            }
+        }
+        None
     }
 }

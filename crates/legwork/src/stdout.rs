@@ -25,18 +25,19 @@ pub fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// Writes as [`print`] does, on a thread of its own, so that a reader who does not read keeps nobody from leaving: a signal
-/// that comes meanwhile is given back, and nothing is known of the rest then.
+/// that comes meanwhile is given back, and nothing is known of the rest then. A program that was told to end before tries until
+/// it has to be gone, and gives back what it was told.
 ///
 /// # Errors
 /// As [`print`].
 pub async fn print_attended(text: String, signals: &mut Signals) -> Result<Option<Asked>, CliError> {
     let writing = tokio::task::spawn_blocking(move || print(&text));
-    tokio::select! {
-        written = writing => match written {
-            Ok(written) => written.map(|()| None),
-            Err(error) => Err(CliError::new(Kind::Internal, format!("BUG: writing the answer panicked: {error}"))),
-        },
-        asked = signals.next() => Ok(Some(asked)),
+    match signals.unless_told(writing).await {
+        Ok(Ok(written)) => written.map(|()| None),
+        Ok(Err(error)) => {
+            Err(CliError::new(Kind::Internal, format!("BUG: writing the answer panicked: {error}")))
+        }
+        Err(asked) => Ok(Some(asked)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The only composition root: puts store, models, tools, worker and engine together for a working verb.
 
+mod closing;
 mod refused;
 mod secrets;
 
@@ -33,16 +34,12 @@ use crate::model_source::Models;
 use crate::owner::{self, Owner};
 use crate::paths::StateFolder;
 use crate::settings::{self, DelegationSettings, Settings};
-use crate::signals::{EndedBy, Signals};
+use crate::signals::Signals;
 use crate::{retention, state};
+use closing::HOOKS_SLACK;
 
 /// What a stop may take on top of its grace until everything it reached is stored.
 const STOP_SLACK: Duration = Duration::from_millis(400);
-
-/// How long hooks may still run when the work has ended.
-const HOOKS_SLACK: Duration = Duration::from_secs(3);
-/// The same when the program was told to end.
-const HOOKS_LAST: Duration = Duration::from_millis(200);
 
 /// Everything a working verb needs.
 pub struct Workplace {
@@ -208,73 +205,23 @@ impl Workplace {
         self.owner
     }
 
+    /// How long work that is cut off has to come to its end.
+    pub fn stop_grace(&self) -> Duration {
+        self.stop_grace
+    }
+
     /// How long a stop may take until everything it reached is stored.
     pub fn stop_max(&self) -> Duration {
         self.stop_grace + STOP_SLACK
     }
 
-    /// Ends the engine and what runs in the background: work is cut after the stop grace and stays in the store;
-    /// transcripts are whole afterwards. Hooks that are still to run have a moment. A second call does nothing.
-    pub async fn close(&mut self) {
-        self.end(HOOKS_SLACK).await;
-    }
-
-    /// The same for a program that was told to end: it is gone within the stop grace and a second (docs/guide/hooks.md), so a hook
-    /// that still runs is cut.
-    pub async fn release(&mut self) {
-        self.end(HOOKS_LAST).await;
-    }
-
-    async fn end(&mut self, hooks_max: Duration) {
-        let Some(engine) = self.engine.take() else { return };
-        let (commands, hooks) = (&self.commands, &mut self.hooks);
-        let stop_max = self.stop_grace + STOP_SLACK;
-        let ending = async {
-            engine.close().await;
-            // Deadline: hooks that are still to be fired hold the end of the program only for a moment.
-            if tokio::time::timeout(hooks_max, hooks.join_next()).await.is_err() {
-                tracing::warn!(
-                    "hooks were cut with the end of the program: they had {} s after its work",
-                    hooks_max.as_secs_f32()
-                );
-                hooks.shutdown().await;
-            }
-            commands.close().await;
-        };
-        // Deadline: a program that was told to end must be gone in time, whatever the disk does.
-        if tokio::time::timeout(stop_max + hooks_max, ending).await.is_err() {
-            tracing::warn!(
-                "the end of the work could not be stored in time; the next start finds out what is left"
-            );
+    /// Removes what is old enough, unless the program was told to end or is told so meanwhile: it may take a while.
+    pub async fn tidy_up(&self, signals: &mut Signals) {
+        if signals.told().is_some() {
+            return;
         }
-        let transcripts = self.transcripts.clone();
-        let written = tokio::task::spawn_blocking(move || transcripts.close()).await;
-        written.map_or_else(|error| tracing::error!(%error, "BUG: closing the transcripts panicked"), drop);
-    }
-
-    /// Closes or releases it, as the work ended. When somebody ended it, a further signal ends the wait at once; nothing that
-    /// is stored is lost by that.
-    pub async fn close_after(&mut self, ended_by: EndedBy, signals: &mut Signals) {
-        let closed = async {
-            match ended_by {
-                EndedBy::Itself | EndedBy::Interrupt => self.close().await,
-                EndedBy::Release => self.release().await,
-            }
-        };
-        match ended_by {
-            EndedBy::Itself => closed.await,
-            EndedBy::Interrupt | EndedBy::Release => {
-                tokio::select! {
-                    () = closed => {}
-                    _ = signals.next() => {}
-                }
-            }
-        }
-    }
-
-    /// Removes what is old enough. Not for a program that was told to end: it may take a while.
-    pub async fn tidy_up(&self) {
-        if let Err(error) = retention::enforce(self.store.as_ref(), &self.state, self.retention).await {
+        let tidied = retention::enforce(self.store.as_ref(), &self.state, self.retention);
+        if let Ok(Err(error)) = signals.unless_told(tidied).await {
             tracing::warn!(%error, "what is old could not be removed");
         }
     }

@@ -151,9 +151,12 @@ impl Dialogue {
                     event.iter().for_each(|event| self.live(event));
                     Next::On
                 }
-                asked = signals.next() => match asked {
+                asked = signals.hear() => match asked {
                     Asked::Interrupt => self.key(Key::Interrupt),
-                    Asked::Release => Next::Leave(Exit::Terminated),
+                    Asked::Release => {
+                        signals.note(asked);
+                        Next::Leave(Exit::Terminated)
+                    }
                 },
                 Some(note) = sources.notes.recv(), if self.has_room() => {
                     self.view.note(&note);

@@ -23,7 +23,7 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::progress::{Screen, follow_all};
 use crate::settings::Settings;
-use crate::signals::Signals;
+use crate::signals::{Asked, EndedBy, Signals};
 use crate::wire::Workplace;
 use crate::{orphans, session_choice, stderr, wording};
 
@@ -87,20 +87,25 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
                 // Whoever opens the session next goes on with what was cut off.
                 StopReason::Shutdown
             };
-            last_words.extend(leave(invocation, &workplace, open, reason).await);
+            last_words.extend(leave(invocation, &workplace, (open, &mut signals), reason).await);
             outcome
         }
         Err(error) => Err(error),
     };
-    match outcome {
-        Ok(Exit::Terminated) => workplace.release().await,
-        Ok(_) | Err(_) => workplace.close().await,
-    }
+    let ended_by = match outcome {
+        Ok(Exit::Terminated) => EndedBy::Release,
+        Ok(Exit::Interrupted) => EndedBy::Interrupt,
+        Ok(_) | Err(_) => EndedBy::Itself,
+    };
+    let closed = workplace.close_after(ended_by, &mut signals).await;
     tell(last_words).await;
-    if matches!(outcome, Ok(Exit::Success)) {
-        workplace.tidy_up().await;
+    if let Err(asked) = closed {
+        return Ok(asked.exit());
     }
-    outcome
+    if matches!(outcome, Ok(Exit::Success)) {
+        workplace.tidy_up(&mut signals).await;
+    }
+    outcome.map(|exit| signals.told().map_or(exit, Asked::exit))
 }
 
 impl Way {
@@ -275,23 +280,24 @@ async fn by_lines(
 async fn leave(
     invocation: &Invocation,
     workplace: &Workplace,
-    mut open: Open,
+    (mut open, signals): (Open, &mut Signals),
     reason: StopReason,
 ) -> Vec<String> {
     let closing = async {
         open.handle.close(reason).await;
         open.talking.join_next().await
     };
+    signals.allow(workplace.stop_grace());
     // Deadline: a program that was told to end must be gone in time; what is stored is resumable.
-    let farewell = tokio::time::timeout(workplace.stop_max(), closing).await;
+    let farewell = tokio::time::timeout(workplace.stop_max(), signals.unless_insisted(closing)).await;
     let unsaid = match farewell {
-        Ok(Some(Ok(farewell))) => farewell.unsaid,
-        Ok(Some(Err(error))) => {
+        Ok(Some(Some(Ok(farewell)))) => farewell.unsaid,
+        Ok(Some(Some(Err(error)))) => {
             tracing::error!(%error, "BUG: the conversation panicked");
             Vec::new()
         }
-        Ok(None) => Vec::new(),
-        Err(_) => {
+        Ok(Some(None)) => Vec::new(),
+        Ok(None) | Err(_) => {
             tracing::warn!(
                 "the end of the conversation could not be stored in time; it goes on where it was cut off"
             );

@@ -70,7 +70,9 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         }
         Ok(Ended::Settled(_) | Ended::Unsettled(_) | Ended::LeftAtOnce) | Err(_) => EndedBy::Itself,
     };
-    workplace.close_after(ended_by, &mut signals).await;
+    if let Err(asked) = workplace.close_after(ended_by, &mut signals).await {
+        return Ok(asked.exit());
+    }
     let rest = Rest { invocation, workplace: &workplace, handed };
     let exit = match ended? {
         Ended::Settled(joined) => rest.deliver(*joined, &mut signals).await?,
@@ -87,8 +89,8 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         }
         Ended::LeftAtOnce => Exit::Interrupted,
     };
-    workplace.tidy_up().await;
-    Ok(if interrupted { Exit::Interrupted } else { exit })
+    workplace.tidy_up(&mut signals).await;
+    Ok(signals.told().map_or(exit, Asked::exit))
 }
 
 fn headline(ticket: &Ticket) -> String {
@@ -127,7 +129,8 @@ impl Rest<'_> {
             Some(cut_off) => cut_off.into_printed(),
             None => stdout::print_attended(self.text(&outcomes), signals).await,
         };
-        note(self.workplace, joined.claims, &printed, id).await;
+        let noted = note(self.workplace, joined.claims, &printed, id);
+        signals.unless_insisted(noted).await;
         let kept = kept(id);
         match printed {
             Ok(None) => Ok(outcomes.exit()),
@@ -147,9 +150,11 @@ impl Rest<'_> {
         if let Some(cut_off) = self.handed.cut_off {
             return cut_off.into_printed().map(|asked| asked.map_or(Exit::Incomplete, Asked::exit));
         }
-        let Some(record) = self.workplace.store.delegation(delegation).await? else {
-            return Ok(Exit::Incomplete);
+        let read = match signals.unless_told(self.workplace.store.delegation(delegation)).await {
+            Ok(read) => read?,
+            Err(asked) => return Ok(asked.exit()),
         };
+        let Some(record) = read else { return Ok(Exit::Incomplete) };
         let printed = stdout::print_attended(self.text(&Outcomes::all(&record)), signals).await?;
         Ok(printed.map_or(Exit::Incomplete, Asked::exit))
     }

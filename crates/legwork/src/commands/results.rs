@@ -10,7 +10,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
 use legwork_core::record::{DelegationRecord, DeliveryRecord};
-use legwork_core::spending;
+use legwork_core::spending::{self, Spending};
 use legwork_core::taking::missed_texts;
 use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
 use legwork_sqlite::SqliteStore;
@@ -45,7 +45,7 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let store = state::open_to_work(invocation)?;
     let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
-    let (owner, signals) = if args.wait {
+    let (owner, mut signals) = if args.wait {
         let mut signals = Signals::listen()?;
         match waiting::until_settled(invocation, (&store, &id), &mut signals).await? {
             Waited::Settled(Some(owner)) => (owner, Some(signals)),
@@ -56,33 +56,66 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         // Nothing was waited for: a signal ends the program as any other.
         (owner::enter(store.as_ref()).await?, None)
     };
-    let record = after_the_dead(invocation, store.as_ref(), &owner, &id).await?;
-    let record = record.ok_or_else(|| lookup::unknown(&args.id))?;
-    if !invocation.common.quiet && outliving::is_abandoned(invocation, &record) {
-        stderr::tell(&orphans::left(&id));
+    let gathering = gather(invocation, store.as_ref(), &owner, (&id, &wanted));
+    let gathered = match &mut signals {
+        Some(signals) => match signals.unless_told(gathering).await {
+            Ok(gathered) => gathered?,
+            Err(asked) => return Ok(asked.exit()),
+        },
+        None => gathering.await?,
+    };
+    let Gathered { record, claims, missed, subtrees } = gathered;
+    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed).with_subtrees(&subtrees);
+    let printed = print(text(invocation, &outcomes), signals.as_mut()).await;
+    let noting = async {
+        let noted = match &printed {
+            Ok(None) => store.acknowledge(claims, owner.now()).await,
+            Ok(Some(_)) | Err(_) => {
+                store.release(claims, owner.now(), "the results could not be written out").await
+            }
+        };
+        if let Err(error) = noted {
+            // The claims come free with this process; the results can be asked for again in any case.
+            tracing::warn!(%error, "whether the results arrived could not be stored");
+        }
+    };
+    match &mut signals {
+        Some(signals) => drop(signals.unless_insisted(noting).await),
+        None => noting.await,
     }
-    let claims = claim_unowned(store.as_ref(), &record, &wanted, &owner).await?;
+    printed?;
+    Ok(signals.and_then(|signals| signals.told()).map_or_else(|| outcomes.exit(), Asked::exit))
+}
+
+/// What is printed, and what is claimed by that.
+struct Gathered {
+    record: DelegationRecord,
+    claims: Vec<ClaimId>,
+    missed: Vec<(ChildId, String)>,
+    subtrees: Vec<(ChildId, Spending)>,
+}
+
+async fn gather(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    owner: &Owner,
+    (id, wanted): (&DelegationId, &[usize]),
+) -> Result<Gathered, CliError> {
+    let record = after_the_dead(invocation, store, owner, id).await?;
+    let record = record.ok_or_else(|| lookup::unknown(id.as_str()))?;
+    if !invocation.common.quiet && outliving::is_abandoned(invocation, &record) {
+        stderr::tell(&orphans::left(id));
+    }
+    let claims = claim_unowned(store, &record, wanted, owner).await?;
     let children = wanted.iter().filter_map(|task| record.accepted.children.get(*task));
     let children: Vec<ChildId> = children.cloned().collect();
     let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
-    let missed = missed_texts(store.as_ref(), &children, unread).await;
-    let subtrees = spending::subtrees(store.as_ref(), &record).await.unwrap_or_else(|error| {
+    let missed = missed_texts(store, &children, unread).await;
+    let subtrees = spending::subtrees(store, &record).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "what subagents of subagents took cannot be read");
         Vec::new()
     });
-    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed).with_subtrees(&subtrees);
-    let printed = print(text(invocation, &outcomes), signals).await;
-    let noted = match &printed {
-        Ok(None) => store.acknowledge(claims, owner.now()).await,
-        Ok(Some(_)) | Err(_) => {
-            store.release(claims, owner.now(), "the results could not be written out").await
-        }
-    };
-    if let Err(error) = noted {
-        // The claims come free with this process; the results can be asked for again in any case.
-        tracing::warn!(%error, "whether the results arrived could not be stored");
-    }
-    Ok(printed?.map_or_else(|| outcomes.exit(), Asked::exit))
+    Ok(Gathered { record, claims, missed, subtrees })
 }
 
 /// Prints what is stored where nothing can be written, so that nobody has taken it afterwards.
@@ -225,9 +258,9 @@ fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {
 }
 
 /// Prints, and gives back the signal that came while nobody read.
-async fn print(text: String, signals: Option<Signals>) -> Result<Option<Asked>, CliError> {
+async fn print(text: String, signals: Option<&mut Signals>) -> Result<Option<Asked>, CliError> {
     match signals {
-        Some(mut signals) => stdout::print_attended(text, &mut signals).await,
+        Some(signals) => stdout::print_attended(text, signals).await,
         None => stdout::print(&text).map(|()| None),
     }
 }

@@ -109,21 +109,35 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         return Ok(Exit::Interrupted);
     }
     let told = match ended {
-        Ok(Ended::Answered(outcome)) => Some(told_of(&workplace, &session, *outcome).await),
+        Ok(Ended::Answered(outcome)) => {
+            signals.allow(workplace.stop_grace());
+            signals.unless_insisted(told_of(&workplace, &session, *outcome)).await
+        }
         Ok(Ended::Released | Ended::LeftAtOnce) => None,
         Err(error) => {
-            workplace.close().await;
+            workplace.close_after(EndedBy::Itself, &mut signals).await.ok();
             return Err(error.into());
         }
     };
-    let interrupted = attention.is_interrupted();
-    // Before anything is printed: whoever reads the answer may look into the transcripts at once.
     let ended_by = told.as_ref().map_or(EndedBy::Release, |_| attention.ended_by());
-    workplace.close_after(ended_by, &mut signals).await;
-    let Some(told) = told else { return Ok(Exit::Terminated) };
-    let exit = print(invocation, &session, told?, &mut signals).await?;
-    workplace.tidy_up().await;
-    Ok(if interrupted { Exit::Interrupted } else { exit })
+    finish(invocation, (&mut workplace, &mut signals), ended_by, (&session, told)).await
+}
+
+/// Closes the workplace and prints what there is to tell, unless the program is told to end at once.
+async fn finish(
+    invocation: &Invocation,
+    (workplace, signals): (&mut Workplace, &mut Signals),
+    ended_by: EndedBy,
+    (session, told): (&SessionId, Option<Result<Told, CliError>>),
+) -> Result<Exit, CliError> {
+    // Before anything is printed: whoever reads the answer may look into the transcripts at once.
+    if let Err(asked) = workplace.close_after(ended_by, signals).await {
+        return Ok(asked.exit());
+    }
+    let Some(told) = told else { return Ok(signals.told().map_or(Exit::Terminated, Asked::exit)) };
+    let exit = print(invocation, session, told?, signals).await?;
+    workplace.tidy_up(signals).await;
+    Ok(signals.told().map_or(exit, Asked::exit))
 }
 
 /// Goes on with a stored session, unless that cannot be done or a signal comes before it is: then nothing is open any more.
@@ -138,8 +152,9 @@ async fn went_on(
     };
     match &gone_on {
         Ok(None) => {}
-        Ok(Some(_)) => workplace.close_after(EndedBy::Release, signals).await,
-        Err(_) => workplace.close().await,
+        // Told twice or once: what it was told first is its exit code.
+        Ok(Some(_)) => drop(workplace.close_after(EndedBy::Release, signals).await),
+        Err(_) => drop(workplace.close_after(EndedBy::Itself, signals).await),
     }
     gone_on
 }

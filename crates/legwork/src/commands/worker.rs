@@ -18,7 +18,7 @@ use crate::lookup::{self, Target};
 use crate::model_source::Models;
 use crate::orphans::Trouble;
 use crate::settings::Settings;
-use crate::signals::{EndedBy, Signals};
+use crate::signals::{Asked, EndedBy, Signals};
 use crate::wire::Workplace;
 use crate::{orphans, state, stderr};
 
@@ -48,11 +48,13 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
         Ok(Exit::Success) | Err(_) => EndedBy::Itself,
         Ok(_asked_to_end) => EndedBy::Release,
     };
-    workplace.close_after(ended_by, &mut signals).await;
-    if matches!(worked, Ok(Exit::Success)) {
-        workplace.tidy_up().await;
+    if let Err(asked) = workplace.close_after(ended_by, &mut signals).await {
+        return Ok(asked.exit());
     }
-    worked
+    if matches!(worked, Ok(Exit::Success)) {
+        workplace.tidy_up(&mut signals).await;
+    }
+    worked.map(|exit| signals.told().map_or(exit, Asked::exit))
 }
 
 /// Opens the workplace. A worker that nobody waits for has the only hand for its work: it waits for a state folder that cannot

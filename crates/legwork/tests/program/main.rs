@@ -7,6 +7,7 @@ mod ceilings;
 mod chat;
 mod chat_delivery;
 mod chat_screens;
+mod closing;
 mod commands;
 mod contract;
 mod crash;

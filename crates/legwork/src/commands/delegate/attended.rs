@@ -170,7 +170,8 @@ impl<'a> Attended<'a> {
         let outcomes =
             Outcomes::all(&joined.record).with_missed(&joined.missed).with_subtrees(&joined.subtrees);
         let printed = stdout::print_attended(format!("{}\n", outcomes.unit_text(&unit)), signals).await;
-        note(self.workplace, joined.claims, &printed, &self.ticket.delegation).await;
+        let noted = note(self.workplace, joined.claims, &printed, &self.ticket.delegation);
+        signals.unless_insisted(noted).await;
         match printed {
             Ok(None) => {
                 self.handed.units.push(unit);

@@ -15,7 +15,7 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
 use crate::owner::{self, Owner};
-use crate::signals::{EndedBy, Signals};
+use crate::signals::{Asked, EndedBy, Signals};
 use crate::wire::Workplace;
 use crate::{lookup, orphans, state, stderr};
 
@@ -51,8 +51,9 @@ pub(super) async fn until_settled(
         Ok(None) | Err(_) => EndedBy::Itself,
         Ok(Some(_)) => EndedBy::Release,
     };
-    workplace.close_after(ended_by, signals).await;
-    Ok(waited?.map_or_else(|| Waited::Settled(Some(workplace.into_owner())), Waited::Left))
+    workplace.close_after(ended_by, signals).await.ok();
+    let left = waited?.or(signals.told().map(Asked::exit));
+    Ok(left.map_or_else(|| Waited::Settled(Some(workplace.into_owner())), Waited::Left))
 }
 
 async fn wait(

@@ -94,6 +94,35 @@ pub enum FailureReason {
     BadRequest,
 }
 
+/// Which of the things that [`FailureReason::Network`] stands for it was. The text of the error says so, in these words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkFault {
+    /// No connection came about.
+    Unreachable,
+    /// There was one, and it ended before an answer began.
+    Broken,
+    /// The answer ended in its midst.
+    CutOff,
+}
+
+impl NetworkFault {
+    /// The words by which the text of an error says so.
+    pub const fn words(self) -> &'static str {
+        match self {
+            NetworkFault::Unreachable => "cannot connect to",
+            NetworkFault::Broken => "broke the connection",
+            NetworkFault::CutOff => "the answer broke off",
+        }
+    }
+
+    /// What the text of an error says of it; of several failures, the last one's.
+    pub fn told_in(error: &str) -> Option<NetworkFault> {
+        let all = [NetworkFault::Unreachable, NetworkFault::Broken, NetworkFault::CutOff];
+        let told = all.into_iter().filter_map(|fault| Some((error.rfind(fault.words())?, fault)));
+        told.max_by_key(|(place, _)| *place).map(|(_, fault)| fault)
+    }
+}
+
 impl FailureReason {
     /// Whether a failure of this kind may pass by itself, so that asking again later may help.
     pub fn may_pass(self) -> bool {

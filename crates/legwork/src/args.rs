@@ -16,6 +16,7 @@ use crate::commands::config::ConfigArgs;
 use crate::commands::sessions::SessionsArgs;
 use crate::failure::{self, CliError, Detail, Exit, Form, Kind};
 use crate::settings::Environment;
+use crate::stdout;
 
 /// Send subagents out to do the legwork, and never lose a result
 #[derive(Debug, Parser)]
@@ -300,14 +301,15 @@ pub struct DoctorArgs {
     pub offline: bool,
 }
 
-/// Answers a command line that clap did not take: help and version, or a failure in the form that was asked for.
+/// Answers a command line that clap did not take: help and version, or a failure in the form that was asked for. Help that stdout
+/// does not take is a failure, too.
 ///
-/// What cannot be printed changes nothing: there is nowhere left to say so, and the exit code still tells.
+/// A failure that cannot be printed changes nothing: there is nowhere left to say so, and the exit code still tells.
 pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match error.print() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match stdout::written_by(|| error.print()) {
             Ok(()) => Exit::Success,
-            Err(_) => Exit::Incomplete,
+            Err(unwritten) => failure::report(&unwritten, Form::People(Detail::Brief)),
         },
         _ if wants_json(arguments) => failure::report(&usage_error(error), Form::Json),
         _ => {

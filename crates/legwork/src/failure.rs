@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::wording;
+use crate::{stdout, wording};
 
 /// Every exit code of the program. Other programs rely on the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,15 +211,18 @@ pub enum Form {
     Json,
 }
 
-/// Writes a failure in its form and gives the exit code it ends with.
+/// Writes a failure in its form and gives the exit code it ends with. A document that stdout does not take is told on stderr
+/// instead, as for people.
 ///
-/// A failure that cannot be written changes nothing: there is nowhere left to say so, and the exit code still tells.
+/// A failure that cannot be written there changes nothing: there is nowhere left to say so, and the exit code still tells.
 pub fn report(error: &CliError, form: Form) -> Exit {
-    let written = match form {
-        Form::People(detail) => writeln!(io::stderr().lock(), "{}", error.to_text(detail)),
-        Form::Json => writeln!(io::stdout().lock(), "{}", error.to_json()),
+    let detail = match form {
+        Form::People(detail) => Some(detail),
+        Form::Json => stdout::print_json(&error.to_json()).is_err().then_some(Detail::Brief),
     };
-    drop(written);
+    if let Some(detail) = detail {
+        drop(writeln!(io::stderr().lock(), "{}", error.to_text(detail)));
+    }
     error.exit()
 }
 

@@ -17,11 +17,18 @@ use crate::signals::{Asked, Signals};
 /// # Errors
 /// When stdout is closed or full; the answer is then not known to have arrived.
 pub fn print(text: &str) -> Result<(), CliError> {
+    written_by(|| writeln!(io::stdout().lock(), "{text}"))
+}
+
+/// Has `write` write to stdout, and flushes.
+///
+/// # Errors
+/// As [`print`].
+pub fn written_by(write: impl FnOnce() -> io::Result<()>) -> Result<(), CliError> {
     if is_closed() {
         return Err(not_written(io::Error::other("it is closed")));
     }
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(not_written)
+    write().and_then(|()| io::stdout().lock().flush()).map_err(not_written)
 }
 
 /// Writes as [`print`] does, on a thread of its own, so that a reader who does not read keeps nobody from leaving: a signal

@@ -5,7 +5,7 @@ use super::link::{Fault, fault_in};
 use super::port::ModelError;
 use super::retry_after;
 use super::words::{Words, reason, words_of_text};
-use legwork_core::report::FailureReason;
+use legwork_core::report::{FailureReason, NetworkFault};
 use rig_core::error::ProviderError;
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn of_fault(fault: &Fault) -> ModelError {
         Fault::Status { status, headers, body } => return of_status(*status, headers, body),
         Fault::NoStream { body, .. } => return of_no_stream(fault, body),
         Fault::NoClient(_) => FailureReason::BadRequest,
-        Fault::Connect { .. } | Fault::Broken { .. } => FailureReason::Network,
+        Fault::Connect { .. } | Fault::Broken { .. } | Fault::CutOff { .. } => FailureReason::Network,
         Fault::Silent { .. } => FailureReason::Timeout,
         // The same question would get an answer of the same size.
         Fault::TooLarge { .. } => {
@@ -86,7 +86,8 @@ fn of_no_stream(fault: &Fault, body: &str) -> ModelError {
 fn of_library(error: &ProviderError) -> ModelError {
     match error {
         ProviderError::Truncated => {
-            plain(FailureReason::Network, "the reply ended before the provider finished it")
+            let cut_off = NetworkFault::CutOff.words();
+            plain(FailureReason::Network, format!("{cut_off}: it ended before the provider finished it"))
         }
         ProviderError::Json(cause) => {
             plain(FailureReason::ServerError, format!("the reply holds invalid JSON: {cause}"))

@@ -9,6 +9,7 @@ use super::overrides;
 use super::remote::Protocol;
 use body::{Frame, Reading};
 use futures::stream::{self, Stream};
+use legwork_core::report::NetworkFault;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use rig_core::driver::{Exchange, Opened, Opening, Transport};
@@ -35,11 +36,14 @@ pub(super) enum Fault {
     #[error("{0}")]
     NoClient(String),
     /// No connection came about.
-    #[error("cannot connect to {origin}: {cause}")]
+    #[error("{} {origin}: {cause}", NetworkFault::Unreachable.words())]
     Connect { origin: String, cause: String },
-    /// The connection broke.
-    #[error("the connection to {origin} broke: {cause}")]
+    /// The connection ended before an answer began.
+    #[error("{origin} {}: {cause}", NetworkFault::Broken.words())]
     Broken { origin: String, cause: String },
+    /// The connection ended in the midst of the answer.
+    #[error("{}, the connection to {origin} ended: {cause}", NetworkFault::CutOff.words())]
+    CutOff { origin: String, cause: String },
     /// Nothing came for too long.
     #[error("{origin} sent nothing for {} s", limit.as_secs_f64())]
     Silent { origin: String, limit: Duration },
@@ -166,6 +170,11 @@ impl Way {
     fn fault(&self, error: &reqwest::Error) -> Fault {
         let (origin, cause) = (self.origin(), root_cause(error));
         if error.is_connect() { Fault::Connect { origin, cause } } else { Fault::Broken { origin, cause } }
+    }
+
+    /// The same of a connection over which an answer was coming.
+    fn cut_off(&self, error: &reqwest::Error) -> Fault {
+        Fault::CutOff { origin: self.origin(), cause: root_cause(error) }
     }
 
     fn silent(&self) -> Fault {

@@ -7,7 +7,7 @@ use crate::models::{self, Heard, HeardStream, ModelError, ModelRequest, Retrying
 use futures::StreamExt;
 use legwork_core::ports::Line;
 use legwork_core::pulse::LineEvent;
-use legwork_core::report::FailureReason;
+use legwork_core::report::{FailureReason, NetworkFault};
 use legwork_core::step::Reply;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn timed_out(message: String) -> ModelError {
 fn cut_off() -> ModelError {
     ModelError {
         reason: FailureReason::Network,
-        message: "the model's reply ended before it was whole".to_owned(),
+        message: format!("{}: the model ended it before it was whole", NetworkFault::CutOff.words()),
         retryable: true,
         retry_after: None,
     }

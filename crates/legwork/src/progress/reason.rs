@@ -2,7 +2,7 @@
 
 use legwork_core::outcome::{Limit, Outcome};
 use legwork_core::ports::EndFacts;
-use legwork_core::report::FailureReason;
+use legwork_core::report::{FailureReason, NetworkFault};
 
 use crate::wording;
 
@@ -22,7 +22,8 @@ pub fn reason(outcome: Outcome, facts: &EndFacts) -> Option<String> {
         Outcome::Partial(Limit::Spend) => return Some("cut short by the spending limit".to_owned()),
         Outcome::Partial(Limit::Steps | Limit::Output) => None,
         Outcome::Failed(_) => {
-            facts.failure_reason.and_then(gloss).map(str::to_owned).or_else(|| error(facts))
+            let gloss = facts.failure_reason.and_then(|reason| gloss(reason, facts.error.as_deref()));
+            gloss.map(str::to_owned).or_else(|| error(facts))
         }
         Outcome::Stopped(_) | Outcome::Lost => error(facts),
     };
@@ -37,14 +38,18 @@ fn error(facts: &EndFacts) -> Option<String> {
 }
 
 /// What a class of failures means. A request that was malformed is told best by the provider's own words.
-fn gloss(reason: FailureReason) -> Option<&'static str> {
+fn gloss(reason: FailureReason, error: Option<&str>) -> Option<&'static str> {
     match reason {
         FailureReason::Auth => Some("the provider refused the key"),
         FailureReason::Billing => Some("the account has no credit"),
         FailureReason::RateLimit => Some("the provider's rate limit was reached"),
         FailureReason::Overloaded => Some("the provider is overloaded"),
         FailureReason::ServerError => Some("the provider failed"),
-        FailureReason::Network => Some("the provider could not be reached"),
+        FailureReason::Network => Some(match error.and_then(NetworkFault::told_in) {
+            Some(NetworkFault::CutOff) => "the provider's answer broke off",
+            Some(NetworkFault::Broken) => "the provider broke the connection",
+            Some(NetworkFault::Unreachable) | None => "the provider could not be reached",
+        }),
         FailureReason::Timeout => Some("the provider was silent for too long"),
         FailureReason::ModelNotFound => Some("the provider knows no such model"),
         FailureReason::ContentPolicy => Some("the provider refused the content"),
@@ -98,6 +103,24 @@ mod tests {
             (FailureReason::BadRequest, "its own words"),
         ] {
             assert_eq!(failed("its own words", Some(class)), gloss, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn prog_07_a_connection_that_never_was_is_told_apart_from_one_that_broke_and_from_a_half_answer() {
+        for (error, gloss) in [
+            ("cannot connect to http://a: refused", "the provider could not be reached"),
+            ("http://a broke the connection: reset", "the provider broke the connection"),
+            (
+                "the answer broke off, the connection to http://a ended: reset",
+                "the provider's answer broke off",
+            ),
+            (
+                "a/b: cannot connect to http://a: refused; c/d: the answer broke off: it ended",
+                "the provider's answer broke off",
+            ),
+        ] {
+            assert_eq!(failed(error, Some(FailureReason::Network)), gloss);
         }
     }
 

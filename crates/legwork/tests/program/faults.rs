@@ -42,6 +42,24 @@ fn entry_08_a_refused_key_fails_its_task_in_the_providers_words() {
     assert!(ended.stderr.contains("the provider refused the key"), "people see why: {ended}");
 }
 
+/// Proves PROG-7.
+#[test]
+fn prog_07_an_answer_that_breaks_off_is_told_as_that() {
+    let scripts = Scripts::default()
+        .agent("cut", Script::always(say("half a sentence").cut()))
+        .agent("ended", Script::always(say("half a sentence").truncate()));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let ended = delegate(&home, &["is cut", "has ended"]);
+    assert_eq!(ended.statuses(), ["failed", "failed"], "{ended}");
+    for entry in ended.results() {
+        assert_eq!(field(&entry, "failure_reason"), "network", "{entry}");
+        assert!(field(&entry, "error").contains("the answer broke off"), "{entry}");
+    }
+    assert!(ended.stderr.matches("the provider's answer broke off").count() >= 2, "{ended}");
+    assert!(!ended.stderr.contains("could not be reached"), "{ended}");
+}
+
 #[test]
 fn k28_failures_that_pass_are_met_by_asking_again_and_retry_after_is_honoured() {
     let scripts = Scripts::default()

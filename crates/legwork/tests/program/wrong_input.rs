@@ -194,3 +194,33 @@ fn an_empty_model_name_is_not_taken_for_the_default() {
     assert!(ended.stderr.contains("--model"), "{ended}");
     assert!(server.log().entries().is_empty());
 }
+
+/// Every answer that stdout does not take: on a full disk, and where there is no stdout at all.
+#[test]
+fn what_stdout_does_not_take_is_told_on_stderr() {
+    let home = Home::without_model();
+    for stdout in ["exec >/dev/full", "exec >&-"] {
+        for arguments in [
+            &["--help"][..],
+            &["delegate", "--help"],
+            &["--version"],
+            &["completions", "bash"],
+            &["config", "schema"],
+            &["doctor", "--offline"],
+            &["ps"],
+            &["ps", "--json"],
+        ] {
+            let ended = home.legwork(arguments).after(stdout).run();
+            assert_eq!(ended.code, 1, "{stdout} {arguments:?}: {ended}");
+            let told = ended.stderr.contains("error: the answer could not be written to stdout: ");
+            assert!(told, "{stdout} {arguments:?}: {ended}");
+        }
+        // A failure keeps its own exit code, and says on stderr what stdout was to hold.
+        let ended = home.legwork(&["delegate", "--goal", "any", "--json"]).after(stdout).run();
+        assert_eq!(ended.code, 3, "{stdout}: {ended}");
+        assert!(ended.stderr.contains("error: no model"), "{stdout}: {ended}");
+        let ended = home.legwork(&["ps", "--alll", "--json"]).after(stdout).run();
+        assert_eq!(ended.code, 2, "{stdout}: {ended}");
+        assert!(ended.stderr.contains("error: unexpected argument"), "{stdout}: {ended}");
+    }
+}

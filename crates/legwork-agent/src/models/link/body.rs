@@ -59,7 +59,7 @@ impl Reading {
         let result = match timeout(patience, response.chunk()).await {
             Ok(Ok(Some(chunk))) => self.take(&chunk),
             Ok(Ok(None)) => Ok(false),
-            Ok(Err(error)) => Err(self.way.fault(&error)),
+            Ok(Err(error)) => Err(self.way.cut_off(&error)),
             Err(_) => Err(self.way.silent()),
         };
         if !matches!(result, Ok(true)) {

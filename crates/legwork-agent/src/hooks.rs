@@ -16,6 +16,7 @@ use legwork_core::step::{Actor, Fence};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -60,6 +61,27 @@ pub struct HookRunner {
     pub folder: PathBuf,
     /// How long one may take, usually [`HOOK_LIMIT`].
     pub limit: Duration,
+    /// What it has not fired hooks for, told to whoever cuts it.
+    pub unfired: Unfired,
+}
+
+/// Counts the events for which hooks are still to be fired, or the firing has not ended.
+#[derive(Debug, Clone, Default)]
+pub struct Unfired(Arc<AtomicUsize>);
+
+impl Unfired {
+    /// How many there are now.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, events: usize) {
+        self.0.fetch_add(events, Ordering::Relaxed);
+    }
+
+    fn done(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Something that hooks are fired for.
@@ -79,14 +101,23 @@ impl HookRunner {
     /// Fires hooks until the engine has ended and all that waits was fired. Dropping the future ends the hook that runs.
     pub async fn run(self, watch: Box<dyn Watch>) {
         let (sender, occasions) = mpsc::channel(WAITING_MAX);
-        tokio::join!(listen(watch, sender), self.fire_all(occasions));
+        let unfired = self.unfired.clone();
+        tokio::join!(listen(watch, sender, &unfired), self.fire_all(occasions));
     }
 
     /// Fires the hooks for ends that this process has stored without an engine, by delegation and position of the task.
     pub async fn tell_ends(&self, ends: &[(DelegationId, usize)]) {
-        for (place, (delegation, index)) in ends.iter().enumerate() {
-            let Some(record) = self.record(delegation).await else { continue };
-            let Some(child) = Identity::of(&record.accepted, *index) else { continue };
+        self.unfired.add(ends.len());
+        for place in 0..ends.len() {
+            self.tell_end(ends, place).await;
+            self.unfired.done();
+        }
+    }
+
+    async fn tell_end(&self, ends: &[(DelegationId, usize)], place: usize) {
+        let (delegation, index) = &ends[place];
+        let Some(record) = self.record(delegation).await else { return };
+        if let Some(child) = Identity::of(&record.accepted, *index) {
             let unit = record.accepted.units.iter().find(|unit| unit.id == child.unit);
             let is_sibling = |(other, index): &(DelegationId, usize)| {
                 other == delegation && unit.is_some_and(|unit| unit.task_indexes.contains(index))
@@ -102,6 +133,7 @@ impl HookRunner {
                 Occasion::Started(child) => self.started(&child).await,
                 Occasion::Settled(end) => self.settled(&end).await,
             }
+            self.unfired.done();
         }
     }
 
@@ -181,7 +213,8 @@ impl HookRunner {
 }
 
 /// Takes what hooks are fired for out of everything that happens, quickly.
-async fn listen(mut watch: Box<dyn Watch>, occasions: mpsc::Sender<Occasion>) {
+async fn listen(mut watch: Box<dyn Watch>, occasions: mpsc::Sender<Occasion>, unfired: &Unfired) {
+    let mut dropped = 0_usize;
     while let Some(event) = watch.next().await {
         let occasion = match event {
             LiveEvent::Started(child) => Occasion::Started(child),
@@ -192,8 +225,23 @@ async fn listen(mut watch: Box<dyn Watch>, occasions: mpsc::Sender<Occasion>) {
             }
             LiveEvent::Queued(_) | LiveEvent::Told { .. } => continue,
         };
-        if occasions.try_send(occasion).is_err() {
-            tracing::warn!("a hook is not fired: {WAITING_MAX} events wait for hooks already");
+        unfired.add(1);
+        if occasions.try_send(occasion).is_ok() {
+            tell_dropped(&mut dropped);
+        } else {
+            unfired.done();
+            dropped += 1;
         }
     }
+    tell_dropped(&mut dropped);
+}
+
+/// One warning for all that was dropped in a row.
+fn tell_dropped(dropped: &mut usize) {
+    if *dropped > 0 {
+        tracing::warn!(
+            "hooks are not fired for {dropped} events: {WAITING_MAX} events waited for hooks already"
+        );
+    }
+    *dropped = 0;
 }

@@ -7,7 +7,7 @@ mod secrets;
 use std::sync::Arc;
 use std::time::Duration;
 
-use legwork_agent::hooks::{HOOK_LIMIT, HookRunner, Hooks};
+use legwork_agent::hooks::{HOOK_LIMIT, HookRunner, Hooks, Unfired};
 use legwork_agent::process::{Shells, SystemProcesses};
 use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{
@@ -65,6 +65,8 @@ pub struct Workplace {
     engine: Option<Engine>,
     /// Fires the user's hooks; ends after the engine.
     hooks: JoinSet<()>,
+    /// What it has not fired them for.
+    unfired: Unfired,
 }
 
 impl Workplace {
@@ -115,12 +117,14 @@ impl Workplace {
         };
         let engine = Engine::start(options(&settings.delegation), wiring).await?;
         tools.delegate.connect(Arc::new(engine.handle()));
-        let mut hooks = JoinSet::new();
+        let (mut hooks, mut unfired) = (JoinSet::new(), Unfired::default());
         if let Some(runner) = hook_runner(invocation, settings, (&store, &owner, &commands)) {
+            unfired = runner.unfired.clone();
             hooks.spawn(runner.run(engine.handle().watch()));
         }
         Ok(Workplace {
             hooks,
+            unfired,
             handle: engine.handle(),
             rights_of_children: first_children(&settings.delegation, &tools.toolbox),
             setting: setting(invocation, settings, (&models, &tools)),
@@ -319,6 +323,7 @@ fn hook_runner(
         depth_max: depth_max(&settings.delegation),
         folder: invocation.paths.working_folder().to_owned(),
         limit: HOOK_LIMIT,
+        unfired: Unfired::default(),
     })
 }
 
@@ -344,7 +349,11 @@ async fn tell_of(
     let Some(runner) = hook_runner(invocation, &settings, (&store, owner, &commands)) else { return Ok(()) };
     // Deadline: as for hooks that are still to be fired when the work of an engine has ended.
     if tokio::time::timeout(HOOKS_SLACK, runner.tell_ends(ends)).await.is_err() {
-        tracing::warn!("hooks were cut: they had {} s", HOOKS_SLACK.as_secs());
+        tracing::warn!(
+            "hooks were cut: they had {} s; {}",
+            HOOKS_SLACK.as_secs(),
+            closing::left_out(&runner.unfired)
+        );
     }
     commands.close().await;
     Ok(())

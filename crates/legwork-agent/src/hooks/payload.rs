@@ -41,6 +41,8 @@ pub(super) fn stopped(record: &DelegationRecord, child: &Identity, depth_max: u3
         "child_summary": entry.summary,
         "child_status": entry.status,
         "duration_ms": u64::try_from(duration).unwrap_or(u64::MAX),
+        "cost_usd": entry.cost_usd,
+        "cost_status": entry.cost_status,
         "tool_call_history": history(&entry),
     }))
 }
@@ -89,4 +91,27 @@ fn history(entry: &Entry) -> Vec<Value> {
         })
     });
     items.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::completion::tests::{answered, arrival};
+    use legwork_core::outcome::Outcome;
+    use legwork_core::report::{Cost, Report};
+
+    /// Proves FIN-7, HOOK-2: what a subagent took is told to hooks, and one without a price is told apart from one for nothing.
+    #[test]
+    fn fin_07_a_hook_hears_what_a_subagent_cost() {
+        for (cost, told) in [
+            (Cost::MicroUsd(250_000), (json!(0.25), json!("estimated"))),
+            (Cost::MicroUsd(0), (json!(0.0), json!("estimated"))),
+            (Cost::Unknown, (json!(0.0), json!("unknown"))),
+        ] {
+            let record = arrival(&[("any", Outcome::Succeeded, Report { cost, ..answered("done") })]).record;
+            let child = Identity::of(&record.accepted, 0).expect("there is one");
+            let stop = stopped(&record, &child, 1).expect("it has ended");
+            assert_eq!((stop["cost_usd"].clone(), stop["cost_status"].clone()), told, "{cost:?}");
+        }
+    }
 }

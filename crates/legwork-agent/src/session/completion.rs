@@ -13,7 +13,7 @@ mod single_tests;
 mod stored;
 mod task;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod title;
 mod unknown_model;
 

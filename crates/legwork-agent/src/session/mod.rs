@@ -4,7 +4,7 @@
 //! It does not read the terminal and prints nothing.
 
 mod arrivals;
-mod completion;
+pub(crate) mod completion;
 mod conversation;
 mod ends;
 mod event;

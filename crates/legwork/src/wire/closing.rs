@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use legwork_agent::hooks::Unfired;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -25,7 +26,8 @@ impl Workplace {
 
     async fn end(&mut self, mut haste: watch::Receiver<Option<Instant>>) {
         let Some(engine) = self.engine.take() else { return };
-        let (commands, hooks, transcripts) = (&self.commands, &mut self.hooks, self.transcripts.clone());
+        let (commands, hooks, unfired) = (&self.commands, &mut self.hooks, &self.unfired);
+        let transcripts = self.transcripts.clone();
         let mut hasty = haste.clone();
         let ending = async {
             engine.close().await;
@@ -35,8 +37,9 @@ impl Workplace {
                 cut_after = patience(&mut hasty) => Some(cut_after),
             };
             if let Some((seconds, after)) = cut_after {
+                let left_out = left_out(unfired);
                 tracing::warn!(
-                    "hooks were cut with the end of the program: they had {seconds} s after {after}"
+                    "hooks were cut with the end of the program: they had {seconds} s after {after}; {left_out}"
                 );
                 hooks.shutdown().await;
             }
@@ -80,6 +83,11 @@ impl Workplace {
         }
         Err(signals.told().unwrap_or(Asked::Release))
     }
+}
+
+/// What was cut, in words.
+pub(super) fn left_out(unfired: &Unfired) -> String {
+    format!("those for {} event(s) did not run, or not to their end", unfired.count())
 }
 
 /// How many seconds hooks have had after what, once that is over: so long as there is no haste, and only a moment from when there is.

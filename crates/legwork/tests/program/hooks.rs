@@ -181,7 +181,19 @@ fn hook_02_a_hook_that_fails_or_hangs_changes_nothing() {
     assert_eq!(ended.code, 0, "{ended}");
     assert_eq!(ended.statuses(), ["completed"]);
     assert!(ended.stderr.contains("hook"), "{ended}");
+    assert!(ended.stderr.contains("those for 1 event(s) did not run, or not to their end"), "{ended}");
     home.assert_nothing_runs();
+}
+
+/// What hangs at the first event holds up all others: two starts and two ends.
+#[test]
+fn hook_02_the_warning_about_hooks_that_were_cut_says_for_how_many_events() {
+    let server = server();
+    let home = Home::with(&server);
+    let config = with_hooks(&home, "subagent_start = [\"sleep 994\"]\nsubagent_stop = [\"true\"]\n");
+    let ended = home.legwork(&["delegate", "--goal", "one", "--goal", "two", "--config", &config]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.stderr.contains("they had 3 s after its work; those for 4 event(s)"), "{ended}");
 }
 
 #[test]

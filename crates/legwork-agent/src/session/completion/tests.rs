@@ -15,9 +15,9 @@ use legwork_core::time::Timestamp;
 use std::path::Path;
 
 /// A child: its goal, how it ended, what it handed in.
-pub(super) type Child<'a> = (&'a str, Outcome, Report);
+pub(crate) type Child<'a> = (&'a str, Outcome, Report);
 
-pub(super) fn answered(answer: &str) -> Report {
+pub(crate) fn answered(answer: &str) -> Report {
     Report {
         answer: Some(answer.to_owned()),
         model: Some("m-1".to_owned()),
@@ -32,7 +32,7 @@ fn succeeded<'a>(goal: &'a str, answer: &str) -> Child<'a> {
     (goal, Outcome::Succeeded, answered(answer))
 }
 
-pub(super) fn arrival(children: &[Child<'_>]) -> Arrival {
+pub(crate) fn arrival(children: &[Child<'_>]) -> Arrival {
     let delegation = DelegationId::from_bits(0xab);
     let ids: Vec<ChildId> = (0..children.len()).map(|index| ChildId::from_bits(index, 7)).collect();
     let task = |(goal, _, _): &Child<'_>| Task {

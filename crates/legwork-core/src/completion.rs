@@ -2,9 +2,11 @@
 //! joined call. Every field is computed from typed facts, never from a child's prose (invariant 19).
 
 mod cut;
+mod handle;
 mod notes;
 
 pub use cut::{Aside, StallKeys, TimeoutKeys};
+pub use handle::{BackgroundHandle, HandleWords};
 pub use notes::process_notes;
 
 use crate::batch::Unit;

@@ -1,9 +1,9 @@
-//! The answer to a call whose work goes on in the background: a handle, and what to do until the results come (OUT-3…6,
-//! OUT-8). It holds nothing that could be taken for a result (invariant 20).
+//! The answer to a call whose work goes on in the background: the words of its handle, which say what to do until the results
+//! come (OUT-8), and what is added for tasks that were carried out at once.
 
 use crate::excerpt::head_of;
 use legwork_core::batch::{Task, Ticket};
-use legwork_core::completion::UnitResult;
+use legwork_core::completion::{BackgroundHandle, HandleWords};
 use serde_json::{Value, json};
 
 /// Bytes of one goal that are repeated.
@@ -17,27 +17,14 @@ const TRANSCRIPTS_HINT: &str =
 
 /// The handle of `tasks` that were accepted as `ticket`.
 pub(super) fn handle(ticket: &Ticket, tasks: &[Task], unused: &[String]) -> Value {
-    let goals: Vec<&str> = tasks.iter().map(|task| head_of(&task.goal, GOAL_BYTES_MAX)).collect();
-    let mut handle = json!({
-        "status": "dispatched",
-        "mode": "background",
-        "count": tasks.len(),
-        "delegation_id": ticket.delegation,
-        "goals": goals,
-        "note": note(ticket, tasks.len(), unused),
-        "subagent_ids": ticket.children,
-        "control_hint": CONTROL_HINT,
-    });
-    let units = UnitResult::of_several(ticket.units.iter());
-    if !units.is_empty() {
-        handle["units"] = json!(units);
-    }
-    let transcripts: Vec<&String> = ticket.transcripts.iter().filter(|path| !path.is_empty()).collect();
-    if !transcripts.is_empty() {
-        handle["live_transcripts"] = json!(transcripts);
-        handle["live_transcripts_hint"] = json!(TRANSCRIPTS_HINT);
-    }
-    handle
+    let goals = tasks.iter().map(|task| head_of(&task.goal, GOAL_BYTES_MAX).to_owned()).collect();
+    let words = HandleWords {
+        goals,
+        note: note(ticket, tasks.len(), unused),
+        control_hint: CONTROL_HINT,
+        transcripts_hint: TRANSCRIPTS_HINT,
+    };
+    json!(BackgroundHandle::of(ticket, words))
 }
 
 /// Adds the results of units that were carried out at once, and says why (OUT-7).

@@ -2,6 +2,7 @@
 //! handle is printed; the results wait for `legwork results`, or for the conversation that `--session` names.
 
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
+use legwork_core::completion::{BackgroundHandle, HandleWords};
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::ports::{Conversations, SessionKind};
 use serde_json::{Value, json};
@@ -123,27 +124,14 @@ fn note(id: &DelegationId, kept_for: KeptFor) -> String {
     }
 }
 
-/// The handle (OUT-3…6).
+/// The handle of `tasks`.
 fn handle(ticket: &Ticket, tasks: &[Task], note: &str) -> Value {
-    let goals: Vec<String> = tasks.iter().map(|task| wording::one_line(&task.goal, GOAL_WIDTH)).collect();
-    let mut handle = json!({
-        "status": "dispatched",
-        "mode": "background",
-        "count": tasks.len(),
-        "delegation_id": ticket.delegation,
-        "goals": goals,
-        "note": note,
-        "subagent_ids": ticket.children,
-        "control_hint": "`legwork steer`, `stop`, `show` and `tail` take each of these ids",
-    });
-    if ticket.units.len() > 1 {
-        let unit = |unit: &legwork_core::batch::Unit| json!({"delegation_id": unit.id, "group": unit.group, "task_indexes": unit.task_indexes});
-        handle["units"] = ticket.units.iter().map(unit).collect();
-    }
-    let transcripts: Vec<&String> = ticket.transcripts.iter().filter(|path| !path.is_empty()).collect();
-    if !transcripts.is_empty() {
-        handle["live_transcripts"] = json!(transcripts);
-        handle["live_transcripts_hint"] = json!("one file a task, in the order of the tasks; they only grow");
-    }
-    handle
+    let goals = tasks.iter().map(|task| wording::one_line(&task.goal, GOAL_WIDTH)).collect();
+    let words = HandleWords {
+        goals,
+        note: note.to_owned(),
+        control_hint: "`legwork steer`, `stop`, `show` and `tail` take each of these ids",
+        transcripts_hint: "one file a task, in the order of the tasks; they only grow",
+    };
+    json!(BackgroundHandle::of(ticket, words))
 }

@@ -65,6 +65,20 @@ async fn run_09_a_child_that_stands_still_in_a_tool_times_out() {
     assert!(error.starts_with("timed out after 1 model call"), "{error}");
 }
 
+/// Proves RUN-9, RUN-14: what the child had said until then is the summary.
+#[tokio::test(start_paused = true)]
+async fn run_09_what_a_child_had_said_when_its_time_was_out_comes_back() {
+    const GOAL: &str = "tree 1 0 told";
+    let options = options(1);
+    let patience = Patience { inactivity: Some(LIMIT), ..options.patience };
+    let scene = Scene::over(MemoryStore::new(), 1, Options { patience, ..options }).await;
+    let ticket = scene.dispatch(&[GOAL]).await;
+    scene.troupe.until_here(GOAL).await;
+    scene.troupe.line(GOAL).tell(tool());
+    let entry = ended(&scene, &ticket).await;
+    assert_eq!((entry.status, entry.summary.as_deref()), (WireStatus::Timeout, Some("1")), "{entry:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn run_16_a_child_that_is_still_being_set_up_times_out_before_its_first_call() {
     let (scene, ticket) = working(LIMIT).await;

@@ -142,6 +142,35 @@ fn k01_detached_work_of_a_conversation_comes_to_it_and_to_nobody_else() {
     alone.assert_refused(2, "usage", &["--detach"]);
 }
 
+/// Proves EVT-5: when it was delegated, in the zone of whoever reads it.
+#[test]
+fn evt_05_a_completion_says_when_it_was_delegated_in_the_zone_of_its_process() {
+    let scripts = Scripts::default()
+        .agent("the piece", Script::new().step(say("the piece is done")))
+        .otherwise(Script::always(say("heard")));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let first = home.legwork(&["run", "hello", "--json"]).run();
+    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
+    let left =
+        home.legwork(&["delegate", "--goal", "this is the piece", "--detach", "--session", &session]).run();
+    assert_eq!(left.code, 0, "{left}");
+    until("the work to end", || home.processes().is_empty().then_some(()));
+    // Five and a half hours ahead of UTC, whatever the machine has.
+    let ended = home.legwork(&["run", "and?", "--resume", &session]).env("TZ", "<+0530>-5:30").run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let database = rusqlite::Connection::open(home.database()).expect("it opens");
+    let accepted: i64 = database
+        .query_row("SELECT accepted_at FROM delegations", (), |row| row.get(0))
+        .expect("there is one");
+    let zone = jiff::tz::TimeZone::fixed(jiff::tz::Offset::from_seconds(19_800).expect("it is small"));
+    let at = jiff::Timestamp::from_millisecond(accepted).expect("it is a time").to_zoned(zone);
+    let words = at.strftime("Delegated %Y-%m-%d %H:%M:%S (").to_string();
+    let log = server.log();
+    let last = log.entries().last().expect("requests").body["messages"].to_string();
+    assert!(last.contains(&words), "{words:?}: {last}");
+}
+
 /// The conversation lists what works for it, says something to it and ends it, by the id of the subagent or of the
 /// delegation that its person names; then it says what it was answered.
 fn looks_after(names_delegation: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Script {

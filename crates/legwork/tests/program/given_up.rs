@@ -69,7 +69,7 @@ fn k35_a_wait_for_work_that_its_own_engine_cannot_take_up_again_ends_with_the_re
     let database = waits.database();
     let Waits { home, id, running, .. } = waits;
     let ended = running.wait();
-    ended.assert_refused(3, "state", &["the disk is on strike", "run the command again"]);
+    ended.assert_refused(3, "state", &["the disk is on strike"]);
     home.assert_nothing_runs();
     database.execute_batch("DROP TRIGGER kept").expect("it is dropped");
     let later = home.legwork(&["results", &id, "--wait"]).run();

@@ -12,7 +12,14 @@ fn hasty(order: Order<'_>) -> Order<'_> {
     order.set("lease_seconds", 1)
 }
 
-fn assert_once(home: &Home, late: &Ended) {
+/// How its model is recognised.
+const PIECE: &str = "the piece";
+/// Calls that the child makes, one a reply.
+const STEPS: usize = 40;
+/// The call before which its process stands still.
+const STOPPED_AT: usize = 25;
+
+fn assert_once(home: &Home, server: &ScriptedServer, late: &Ended) {
     assert!(late.stderr.contains("another one has taken its work over"), "{late}");
     let list = home.list();
     assert_eq!(list.len(), 1, "nothing was delegated twice: {list:?}");
@@ -23,8 +30,15 @@ fn assert_once(home: &Home, late: &Ended) {
     assert_eq!(delivered, 1, "{ledger:?}");
     let ended = home.legwork(&["results", id, "--json"]).run();
     assert_eq!(ended.statuses(), ["completed"], "{ended}");
-    assert_eq!(ended.results()[0]["api_calls"], json!(3), "both attempts, and no reply twice: {ended}");
-    assert_eq!(home.read("marks.txt"), "once\n", "the command ran once");
+    let entry = &ended.results()[0];
+    assert_eq!(entry["summary"], json!("the answer"), "{ended}");
+    assert_eq!(entry["api_calls"], json!(STEPS + 2), "one reply more for both attempts: {ended}");
+    assert_eq!(entry["tokens"]["input"], json!(100 * (STEPS + 1)), "and no reply counts twice: {ended}");
+    assert_eq!(entry["tool_trace"].as_array().map(Vec::len), Some(STEPS), "{ended}");
+    let asked = server.log().entries().iter().filter(|entry| entry.agent.as_deref() == Some(PIECE)).count();
+    assert_eq!(asked, STEPS + 2, "one call of the model more than without the stop");
+    let steps: Vec<String> = (0..STEPS).map(|step| step.to_string()).collect();
+    assert_eq!(home.read("steps.txt").lines().collect::<Vec<_>>(), steps, "each command ran once");
     home.assert_nothing_runs();
 }
 
@@ -38,15 +52,22 @@ fn until_stale(home: &Home) {
     });
 }
 
+/// A child of many steps that waits at the gate before one of its replies. Each step appends a line of its own.
 fn child() -> Script {
-    let mark = call("terminal", json!({"command": "echo once >> marks.txt"}));
-    Script::new().step(mark).step(gate("here").say("the answer"))
+    Script::from_fn(|talk: &Conversation| {
+        let step = talk.step();
+        let reply = match step {
+            STEPS.. => say("the answer"),
+            step => call("terminal", json!({"command": format!("echo {step} >> steps.txt")})),
+        };
+        if step == STOPPED_AT { gate("here").then(reply) } else { reply }
+    })
 }
 
 /// Proves RECOV-1.
 #[test]
 fn k34_the_session_of_a_process_that_stands_still_goes_on_elsewhere_and_the_late_one_is_kept_out() {
-    let scripts = Scripts::default().agent("the piece", child()).agent(
+    let scripts = Scripts::default().agent(PIECE, child()).agent(
         "the prompt",
         Script::from_fn(|talk: &Conversation| match talk.step() {
             0 => call("delegate_task", json!({"goal": "this is the piece of work"})),
@@ -68,7 +89,7 @@ fn k34_the_session_of_a_process_that_stands_still_goes_on_elsewhere_and_the_late
     assert!(ended.stderr.contains("does not renew its lease"), "{ended}");
     late.signal(Signal::SIGCONT);
     let late = late.wait();
-    assert_once(&home, &late);
+    assert_once(&home, &server, &late);
     let shown = home.legwork(&["sessions", "--json"]).run().json()["sessions"].clone();
     let users: Vec<&Value> = shown.as_array().expect("a list").iter().collect();
     assert_eq!(users.len(), 1, "{shown}");
@@ -99,7 +120,7 @@ fn k34_a_session_whose_process_was_stopped_just_now_is_waited_for_and_it_is_said
 
 #[test]
 fn k34_the_tasks_of_a_process_that_stands_still_go_on_elsewhere_and_the_late_one_is_kept_out() {
-    let server = ScriptedServer::start(Scripts::default().agent("the piece", child()));
+    let server = ScriptedServer::start(Scripts::default().agent(PIECE, child()));
     let home = Home::with(&server);
     let late = hasty(home.legwork(&["delegate", "--goal", "this is the piece of work"])).start();
     let id = late.delegation();
@@ -112,5 +133,5 @@ fn k34_the_tasks_of_a_process_that_stands_still_go_on_elsewhere_and_the_late_one
     assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
     late.signal(Signal::SIGCONT);
     let late = late.wait();
-    assert_once(&home, &late);
+    assert_once(&home, &server, &late);
 }

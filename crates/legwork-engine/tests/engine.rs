@@ -21,6 +21,8 @@ mod inboxes;
 mod leases;
 #[path = "engine/notices.rs"]
 mod notices;
+#[path = "engine/quiet.rs"]
+mod quiet;
 #[path = "engine/recovery.rs"]
 mod recovery;
 #[path = "engine/release.rs"]

@@ -5,10 +5,9 @@ use crate::scene::{DEAD, Scene, batch, batch_from, options, owner, pushed, repor
 use crate::troupe::LACKING;
 use legwork_core::batch::{NewBatch, Task, Tenant, Ticket};
 use legwork_core::child::ChildState;
-use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, RequestId, SessionId};
 use legwork_core::message::{Author, Message, Part, ToolCall};
-use legwork_core::outcome::{Force, Outcome, StopReason, WireStatus};
+use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent, Steps, StoreError, WriteSteps};
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::DelegationRecord;
@@ -17,7 +16,7 @@ use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, Finish, Product, Reply, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Orphans, Recovered};
-use legwork_engine::{AtCapacity, Options, Patience};
+use legwork_engine::{AtCapacity, Options};
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
@@ -431,37 +430,6 @@ async fn k39_whoever_watches_hears_what_is_known_of_a_lost_run() {
         panic!("it settles")
     };
     assert_eq!((&child.child, outcome, facts.model_calls), (&ticket.children[0], Outcome::Lost, 1));
-}
-
-/// Proves RUN-15, RUN-16.
-#[tokio::test(start_paused = true)]
-async fn k14_why_a_child_was_ended_for_want_of_progress_outlives_its_process() {
-    let memory = MemoryStore::new();
-    let limit = Duration::from_secs(60);
-    let with_limit = options(1);
-    let patience = Patience { inactivity: Some(limit), ..with_limit.patience };
-    let with_limit = Options { patience, stop_grace: limit, ..with_limit };
-    let dead = Scene::over(memory.clone(), DEAD, with_limit).await;
-    let ticket = dead.dispatch(&["deaf"]).await;
-    dead.troupe.until_here("deaf").await;
-    dead.troupe.line("deaf").tell(LineEvent::ModelCalled);
-    let tool = LineEvent::ToolStarted {
-        call: "c1".to_owned(),
-        tool: "terminal".to_owned(),
-        arguments: "make".to_owned(),
-    };
-    dead.troupe.line("deaf").tell(tool);
-    // It is asked to end, does not, and its process dies before its grace is over.
-    dead.pass(limit + limit / 2).await;
-    let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
-    assert!(matches!(record.children[0].state, ChildState::Stopping { .. }), "{record:?}");
-    let scene = Scene::over(memory.clone(), 2, options(1)).await;
-    assert_eq!(recover(&scene, &Orphans::All).await.stopping, 1);
-    let entry = BatchResult::of(&scene.joined(&ticket).await).results.remove(0);
-    assert_eq!(entry.status, WireStatus::Timeout);
-    let keys = entry.aside.timeout.expect("the keys of a timeout");
-    assert_eq!((keys.timeout_seconds, keys.timeout_phase.as_deref()), (Some(60.0), Some("after_llm_calls")));
-    assert!(keys.last_event_age.is_some_and(|age| (60.0..70.0).contains(&age)), "{keys:?}");
 }
 
 /// The store takes nothing until the work whose facts wait for it is given up.

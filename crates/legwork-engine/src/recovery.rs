@@ -15,8 +15,9 @@ pub use toll::DEATHS_MAX;
 
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
-use legwork_core::ports::{AppendError, Filter, Liveness, Processes, Store, StoreError};
-use legwork_core::record::{DelegationRecord, OwnerRecord};
+use legwork_core::ports::{AppendError, Filter, GroupEnd, Liveness, Processes, Store, StoreError};
+use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::step::Actor;
 use std::collections::HashSet;
 use thiserror::Error;
 use trees::Tree;
@@ -81,6 +82,9 @@ pub struct Rescuer<'a> {
     pub processes: &'a dyn Processes,
 }
 
+/// How often the processes of work that was taken over are looked for, while there are any.
+const LOOKS_MAX: usize = 5;
+
 /// Ends what commands of dead owners left running, whosever work it was (invariant 14). Nothing else is touched: the work
 /// itself waits for whoever opens its session or names it.
 ///
@@ -93,7 +97,13 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
     let mut dead = Vec::new();
     for owner in rescuer.store.owners_of_open().await? {
         if owner.id != rescuer.owner.id && rescuer.is_dead(&owner) {
-            rescuer.end_groups(&owner).await?;
+            for (actor, group) in rescuer.end_groups(&owner).await? {
+                tracing::warn!(
+                    actor = actor.as_str(),
+                    pgid = group.pgid,
+                    "whether a command still runs cannot be told"
+                );
+            }
             dead.push(owner);
         }
     }
@@ -119,24 +129,32 @@ impl Rescuer<'_> {
         owner.liveness(self.processes) == Liveness::Dead
     }
 
-    /// The dead owner's commands end before anything else is done about its work. A group of which something is left stays
-    /// stored for the next look.
-    async fn end_groups(&self, dead: &OwnerRecord) -> Result<(), RecoveryError> {
+    /// The dead owner's commands end before anything else is done about its work. A group of which something is left, or may
+    /// be, stays stored for the next look. Names those of which it cannot be told.
+    async fn end_groups(&self, dead: &OwnerRecord) -> Result<Vec<(Actor, ProcessGroup)>, RecoveryError> {
         let stored = self.store.groups_of(&dead.id).await?;
         if stored.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let gone = self.processes.kill_groups(stored.iter().map(|(_, group)| group.clone()).collect()).await;
-        for ((actor, group), is_gone) in stored.into_iter().zip(gone) {
-            if is_gone {
-                self.store.drop_group(actor, group).await?;
+        let groups = stored.iter().map(|(_, group)| group.clone()).collect();
+        let ends = self.processes.kill_groups(groups).await;
+        let mut doubtful = Vec::new();
+        for ((actor, group), end) in stored.into_iter().zip(ends) {
+            match end {
+                GroupEnd::Gone => self.store.drop_group(actor, group).await?,
+                GroupEnd::Dying | GroupEnd::OutOfSight => {}
+                GroupEnd::Doubtful => doubtful.push((actor, group)),
             }
         }
-        Ok(())
+        Ok(doubtful)
     }
 
-    /// Whatever else carries the mark of a child that had begun, and is older than `before`.
-    async fn end_marked<'r>(&self, records: impl IntoIterator<Item = &'r DelegationRecord>, before: u64) {
+    /// Whatever else carries the mark of a child that had begun, and is older than `before`. Says how many that were.
+    async fn end_marked<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r DelegationRecord>,
+        before: u64,
+    ) -> usize {
         let children = records.into_iter().flat_map(|record| &record.children);
         let begun = children.filter(|child| child.state.has_runner());
         let begun: Vec<ChildId> = begun.map(|child| child.id.clone()).collect();
@@ -144,25 +162,37 @@ impl Rescuer<'_> {
         if killed > 0 {
             tracing::info!(killed, "processes of a dead owner were ended");
         }
+        killed
     }
 
-    /// Ends what is left of the tree's processes and makes it this process's. Gives the delegations as they stand then,
+    /// Ends the groups of what the tree's dead owners left. Names the delegations beside whose work something of them may still
+    /// run, and says what: no attempt may begin there (invariant 14).
+    async fn clear(&self, tree: &Tree) -> Result<Vec<(DelegationId, String)>, RecoveryError> {
+        let mut beside = Vec::new();
+        // What this process gave up before is taken over from itself. Its other commands are not orphans.
+        for owner in tree.owners().into_iter().filter(|owner| owner.id != self.owner.id) {
+            for (actor, group) in self.end_groups(owner).await? {
+                if let Actor::Child(child) = &actor
+                    && let Some(home) = tree.home_of(child)
+                {
+                    beside.push((home.clone(), doubt(group.pgid)));
+                }
+            }
+        }
+        Ok(beside)
+    }
+
+    /// Makes the tree this process's, and ends what is left of its processes. Gives the delegations as they stand then,
     /// parents first; those that somebody else has taken first are not among them.
     async fn take(&self, tree: &Tree) -> Result<Vec<DelegationRecord>, RecoveryError> {
         let mut mine: HashSet<DelegationId> = HashSet::new();
         for owner in tree.owners() {
-            let theirs = tree.of_owner(owner);
-            // What this process gave up before is taken over from itself, so that nothing of that time can be written any
-            // more. Its other commands are not orphans.
-            if owner.id != self.owner.id {
-                self.end_groups(owner).await?;
-            }
             let now = self.clock.now().wall;
-            let taken = self.store.take_over(&owner.id, &self.owner.id, theirs, now).await?;
+            // What this process gave up before is taken over from itself too, so that nothing of that time can be written any
+            // more.
+            let taken = self.store.take_over(&owner.id, &self.owner.id, tree.of_owner(owner), now).await?;
             mine.extend(taken.into_iter().map(|(id, _)| id));
         }
-        // Nothing of it has begun here yet, and elsewhere nothing begins before this process is taken for dead in its turn.
-        let before = self.processes.ticks();
         let mut records = Vec::new();
         for id in tree.ids() {
             if mine.contains(id)
@@ -172,7 +202,32 @@ impl Rescuer<'_> {
             }
         }
         // Before anything of it begins again (design: who recovers what).
-        self.end_marked(&records, before).await;
+        self.end_all_marked(&records).await;
         Ok(records)
     }
+
+    /// Whoever is killed while it forks leaves a child that is younger than the look, so it is looked again until nothing is
+    /// found.
+    async fn end_all_marked(&self, records: &[DelegationRecord]) {
+        for _ in 0..LOOKS_MAX {
+            // Nothing of it has begun here yet, and elsewhere nothing begins before this process is taken for dead in its
+            // turn: what began in the tick that goes on is old too.
+            let before = self.processes.ticks().saturating_add(1);
+            if self.end_marked(records, before).await == 0 {
+                return;
+            }
+        }
+        tracing::warn!(
+            looks = LOOKS_MAX,
+            "what a dead owner left goes on starting processes while it is ended"
+        );
+    }
+}
+
+/// Why nothing begins beside a group.
+fn doubt(pgid: u32) -> String {
+    format!(
+        "whether its command of process group {pgid} still runs cannot be told, and nothing begins beside it; \
+         look at it and end it, or let somebody go on with the work who may read its entries in /proc"
+    )
 }

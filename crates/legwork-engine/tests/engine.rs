@@ -27,6 +27,8 @@ mod quiet;
 mod recovery;
 #[path = "engine/release.rs"]
 mod release;
+#[path = "engine/remains.rs"]
+mod remains;
 #[path = "engine/requests.rs"]
 mod requests;
 #[path = "engine/scene.rs"]

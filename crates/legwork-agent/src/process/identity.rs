@@ -6,7 +6,7 @@
 
 use nix::errno::Errno;
 use nix::sys::signal;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::fs;
 use std::io;
 use std::sync::OnceLock;
@@ -58,15 +58,22 @@ pub(super) fn look(pid: u32) -> Look {
     }
 }
 
-/// Clock ticks of a second, as `/proc` counts them everywhere that matters; where there are more, everything seems to have
-/// begun later.
-const TICKS_PER_SECOND: u64 = 100;
-
-/// Now, in clock ticks since boot.
+/// Now, in clock ticks since boot, rounded down.
 pub(super) fn ticks() -> Option<u64> {
-    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    counted(&fs::read_to_string("/proc/uptime").ok()?, ticks_per_second()?)
+}
+
+/// How `/proc` counts start times.
+fn ticks_per_second() -> Option<u64> {
+    static TICKS: OnceLock<Option<u64>> = OnceLock::new();
+    *TICKS.get_or_init(|| u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok())
+}
+
+/// The first time in `/proc/uptime`, in ticks.
+fn counted(uptime: &str, ticks_per_second: u64) -> Option<u64> {
     let (seconds, hundredths) = uptime.split_ascii_whitespace().next()?.split_once('.')?;
-    Some(seconds.parse::<u64>().ok()? * TICKS_PER_SECOND + hundredths.get(..2)?.parse::<u64>().ok()?)
+    let hundredths: u64 = hundredths.get(..2)?.parse().ok()?;
+    Some(seconds.parse::<u64>().ok()? * ticks_per_second + hundredths * ticks_per_second / 100)
 }
 
 /// The boot and the process namespace of this process in one text, `boot/namespace`; empty where that cannot be read.
@@ -142,6 +149,14 @@ mod tests {
             stat,
             Stat { zombie: true, stopped: false, parent: 5, group: 6, session: 7, start_ticks: 4242 }
         );
+    }
+
+    #[test]
+    fn a_clock_is_counted_in_the_ticks_of_the_system() {
+        assert_eq!(counted("12.34 5.00\n", 100), Some(1234));
+        assert_eq!(counted("12.34 5.00\n", 1024), Some(12 * 1024 + 348), "rounded down");
+        assert_eq!(counted("12", 100), None);
+        assert!(ticks_per_second().is_some_and(|ticks| ticks > 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use legwork_core::step::Actor;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 
 /// The variable that carries the mark. Its value is a list of ids with colons between them, the outermost first, so
 /// that what a nested legwork starts is still found by the outer one.
@@ -47,9 +48,27 @@ pub(super) fn carries(pid: u32, ids: &[&str]) -> bool {
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| names_one_of(&environ, ids))
 }
 
+/// Whether a process carries a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Marked {
+    Yes,
+    /// It carries none, or is gone.
+    No,
+    /// It is there, and its environment may not be read.
+    Unreadable,
+}
+
 /// Whether process `pid` carries any mark at all.
-pub(super) fn carries_any(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| marks(&environ).next().is_some())
+pub(super) fn any_of(pid: u32) -> Marked {
+    marked(fs::read(format!("/proc/{pid}/environ")))
+}
+
+fn marked(environ: io::Result<Vec<u8>>) -> Marked {
+    match environ {
+        Ok(environ) if marks(&environ).next().is_some() => Marked::Yes,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Marked::Unreadable,
+        Ok(_) | Err(_) => Marked::No,
+    }
 }
 
 fn names_one_of(environ: &[u8], ids: &[&str]) -> bool {
@@ -81,5 +100,14 @@ mod tests {
         assert!(names_one_of(environ, &["sa-9-00000009", "sa-0-000000ff"]));
         assert!(!names_one_of(environ, &["sa-1-0000000"]), "a part of an id is not the id");
         assert!(!names_one_of(environ, &["sa-2-00000002"]), "another variable is no mark");
+        assert_eq!(marked(Ok(environ.to_vec())), Marked::Yes);
+    }
+
+    #[test]
+    fn k15_an_environment_that_may_not_be_read_is_not_one_without_a_mark() {
+        let refused = |kind: io::ErrorKind| marked(Err(kind.into()));
+        assert_eq!(refused(io::ErrorKind::PermissionDenied), Marked::Unreadable);
+        assert_eq!(refused(io::ErrorKind::NotFound), Marked::No, "it is gone");
+        assert_eq!(marked(Ok(b"PATH=/bin\0".to_vec())), Marked::No);
     }
 }

@@ -9,13 +9,13 @@ compile_error!(
 
 use super::family;
 use super::identity::{self, Boot, Look};
-use super::mark;
+use super::mark::{self, Marked};
 use super::orphans::until;
 use super::table::{self, Row};
 use crate::worktree;
 use legwork_core::aftermath::Worktree;
 use legwork_core::ids::ChildId;
-use legwork_core::ports::{Liveness, Pending, Processes};
+use legwork_core::ports::{GroupEnd, Liveness, Pending, Processes};
 use legwork_core::record::{Process, ProcessGroup};
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
@@ -60,12 +60,12 @@ impl Processes for SystemProcesses {
         }
     }
 
-    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>> {
         let count = groups.len();
         Box::pin(async move {
             spawn_blocking(move || kill_groups(&groups)).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "BUG: the end of process groups broke off");
-                vec![false; count]
+                vec![GroupEnd::Doubtful; count]
             })
         })
     }
@@ -102,25 +102,30 @@ pub(crate) fn kill_marked(children: &[ChildId], before: u64) -> usize {
 
 /// Kills what is left of groups, as [`Processes::kill_groups`] says, and waits at most 500 ms for the end of all. It holds up
 /// its thread.
-pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<bool> {
-    let is_meant = |group: &&ProcessGroup| {
-        group.pgid != std::process::id() && identity::boot(&group.boot_id) == Boot::Same && is_ours(group)
-    };
-    let ours: Vec<&ProcessGroup> = groups.iter().filter(is_meant).collect();
-    for leader in ours.iter().filter_map(|group| identity::pid_of(group.pgid)) {
+pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<GroupEnd> {
+    let ours: Vec<(&ProcessGroup, Whose)> = groups.iter().map(|group| (group, whose(group))).collect();
+    let meant: Vec<&ProcessGroup> =
+        ours.iter().filter(|(_, whose)| *whose == Whose::Ours).map(|(group, _)| *group).collect();
+    for leader in meant.iter().filter_map(|group| identity::pid_of(group.pgid)) {
         family::send_to_leader(leader, Signal::SIGKILL);
     }
     let all_gone = until(GONE_WAIT, || {
-        let left: Vec<Row> = ours.iter().flat_map(|group| living(group)).collect();
+        let left: Vec<Row> = meant.iter().flat_map(|group| living(group)).collect();
         // Those that left the group, and those that were being born while the group was killed.
         left.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
         left.is_empty()
     });
     if !all_gone {
-        tracing::warn!(groups = ours.len(), "process groups were killed but not all of them have ended yet");
+        tracing::warn!(groups = meant.len(), "process groups were killed but not all of them have ended yet");
     }
-    let is_gone = |group: &ProcessGroup| !ours.contains(&group) || living(group).is_empty();
-    groups.iter().map(is_gone).collect()
+    let end = |(group, whose): (&ProcessGroup, Whose)| match whose {
+        Whose::Ours if living(group).is_empty() => GroupEnd::Gone,
+        Whose::Ours => GroupEnd::Dying,
+        Whose::Nobodys => GroupEnd::Gone,
+        Whose::OutOfSight => GroupEnd::OutOfSight,
+        Whose::Unclear => GroupEnd::Doubtful,
+    };
+    ours.into_iter().map(end).collect()
 }
 
 fn liveness_now(process: &Process) -> Liveness {
@@ -132,17 +137,49 @@ fn liveness_now(process: &Process) -> Liveness {
     }
 }
 
+/// Whose a process group is that was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Still that of the command.
+    Ours,
+    /// That of somebody else, or nobody's: nothing is left of the command's.
+    Nobodys,
+    /// Nothing of it can be seen from here.
+    OutOfSight,
+    /// There may be something that cannot be looked at.
+    Unclear,
+}
+
 /// Whether the group is still the one that was stored. While its leader is there, even dead, the leader's start time
 /// tells. Without a leader the members tell: they must have started after it, and one must carry a mark of ours.
-fn is_ours(group: &ProcessGroup) -> bool {
+fn whose(group: &ProcessGroup) -> Whose {
+    match identity::boot(&group.boot_id) {
+        Boot::Same => {}
+        Boot::Other => return Whose::Nobodys,
+        Boot::Unclear => return Whose::OutOfSight,
+    }
+    if group.pgid == std::process::id() {
+        return Whose::Nobodys;
+    }
     match identity::look(group.pgid) {
-        Look::Found(stat) => stat.start_ticks == group.start_ticks,
-        Look::Unreadable => false,
-        Look::Gone => {
-            let members = living(group);
-            members.iter().all(|row| row.stat.start_ticks >= group.start_ticks)
-                && members.iter().any(|row| mark::carries_any(row.pid))
-        }
+        Look::Found(stat) if stat.start_ticks == group.start_ticks => Whose::Ours,
+        Look::Found(_) => Whose::Nobodys,
+        Look::Unreadable => Whose::Unclear,
+        Look::Gone => whose_is_left(group, &living(group)),
+    }
+}
+
+fn whose_is_left(group: &ProcessGroup, members: &[Row]) -> Whose {
+    if members.iter().any(|row| row.stat.start_ticks < group.start_ticks) {
+        return Whose::Nobodys;
+    }
+    let marks: Vec<Marked> = members.iter().map(|row| mark::any_of(row.pid)).collect();
+    if marks.contains(&Marked::Yes) {
+        Whose::Ours
+    } else if marks.contains(&Marked::Unreadable) {
+        Whose::Unclear
+    } else {
+        Whose::Nobodys
     }
 }
 

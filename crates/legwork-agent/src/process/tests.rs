@@ -4,7 +4,7 @@ use super::identity::{self, Look};
 use super::*;
 use crate::spill::SpillPlace;
 use legwork_core::ids::ChildId;
-use legwork_core::ports::{Liveness, Processes};
+use legwork_core::ports::{GroupEnd, Liveness, Processes};
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
 use std::os::unix::process::CommandExt;
@@ -125,11 +125,15 @@ fn h55533_a_zombie_counts_as_dead() {
 async fn k15_recovery_kills_the_group_that_was_stored_and_no_other() {
     let stray = Stray::start(&Actor::Child(child()));
     let group = stray.group.clone();
-    kill_groups(&[ProcessGroup { start_ticks: group.start_ticks + 1, ..group.clone() }]);
-    kill_groups(&[ProcessGroup { boot_id: "another/1".to_owned(), ..group.clone() }]);
-    kill_groups(&[ProcessGroup { boot_id: String::new(), ..group.clone() }]);
+    let reused = ProcessGroup { start_ticks: group.start_ticks + 1, ..group.clone() };
+    let of_another_boot = ProcessGroup { boot_id: "another/1".to_owned(), ..group.clone() };
+    let of_who_knows_where = ProcessGroup { boot_id: String::new(), ..group.clone() };
+    // No process has such a number, and whether one has cannot be asked.
+    let unreadable = ProcessGroup { pgid: u32::MAX, ..group.clone() };
+    let ends = kill_groups(&[reused, of_another_boot, of_who_knows_where, unreadable]);
+    assert_eq!(ends, [GroupEnd::Gone, GroupEnd::Gone, GroupEnd::OutOfSight, GroupEnd::Doubtful]);
     assert!(stray.is_alive(), "a group that is not proved to be the stored one is left alone");
-    kill_groups(std::slice::from_ref(&group));
+    assert_eq!(kill_groups(std::slice::from_ref(&group)), [GroupEnd::Gone]);
     assert!(!stray.is_alive());
 }
 

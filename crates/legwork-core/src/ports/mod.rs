@@ -20,7 +20,7 @@ pub use delegator::{
 pub use inbox::{Inbox, Offer, Receipt};
 pub use live::{EndFacts, Identity, LiveEvent, Watch};
 pub use pending::Pending;
-pub use processes::{Liveness, Processes};
+pub use processes::{GroupEnd, Liveness, Processes};
 pub use store::{
     AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, SessionKind, SessionRecord,
     Steps, Store, StoreHealth, Turn, Undelivered, WriteSteps,

@@ -15,9 +15,9 @@ pub trait Processes: Send + Sync {
     fn liveness(&self, process: &Process) -> Liveness;
 
     /// Kills what is left of these groups, where the leader is still the one that was stored or the group outlived it, all at
-    /// once, waits a bounded time for their end, and says of each whether nothing of it is left. A group id that was used
-    /// again by somebody else is left alone. It does not hold up the task that asks.
-    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>>;
+    /// once, waits a bounded time for their end, and says of each what is left of it. A group id that was used again by
+    /// somebody else is left alone, and so is what cannot be looked at. It does not hold up the task that asks.
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>>;
 
     /// Now, as start times are counted: in clock ticks since boot. Nothing began before 0, where that cannot be read.
     fn ticks(&self) -> u64;
@@ -32,6 +32,19 @@ pub trait Processes: Send + Sync {
     /// many that were. A mark does not tell one attempt of a child from the next; their beginnings do. As above, it does not
     /// hold up the task that asks.
     fn kill_marked(&self, children: Vec<ChildId>, before: u64) -> Pending<'_, usize>;
+}
+
+/// What is left of a process group that was to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupEnd {
+    /// Nothing.
+    Gone,
+    /// Something that was killed and takes its time.
+    Dying,
+    /// It is of a place where nothing can be seen or ended from here, such as another container.
+    OutOfSight,
+    /// It cannot be told, although it is of this place: something of it may run (invariant 14).
+    Doubtful,
 }
 
 /// Whether a process lives.

@@ -36,11 +36,12 @@ impl Handle {
         let rescuer = self.rescuer();
         let mut recovered = Recovered::default();
         let mut owners = Owners::new(rescuer);
-        self.take_up(rescuer, &mut owners, (orphans, &mut recovered)).await?;
-        if owners.watch().await? {
+        loop {
             self.take_up(rescuer, &mut owners, (orphans, &mut recovered)).await?;
+            if !owners.watch(&mut recovered).await? {
+                return Ok(recovered);
+            }
         }
-        Ok(recovered)
     }
 
     /// Goes on with what is nobody's as far as is known now.
@@ -55,8 +56,9 @@ impl Handle {
         let found = trees::of(rescuer.store, orphans).await?;
         // Asked after the work was read: what was accepted here since then is not among it.
         let in_hand = self.ask(Message::InHand).await.ok_or(RecoveryError::Closed)?;
-        for tree in found {
-            if recovered.tells_of(&tree) || tree.ids().any(|id| in_hand.contains(id)) {
+        // Of a tree that is at work here in part, the other part may be nobody's.
+        for tree in found.into_iter().filter_map(|tree| tree.without(&in_hand)) {
+            if recovered.tells_of(&tree) {
                 continue;
             }
             let whose = owners.of(&tree).await?;
@@ -65,10 +67,15 @@ impl Handle {
             match whose {
                 Whose::Nobodys => {
                     recovered.lacking.append(&mut withheld.lacking);
-                    if !withheld.is_all {
+                    if withheld.is_all {
+                        continue;
+                    }
+                    let beside = rescuer.clear(&tree).await?;
+                    if beside.is_empty() {
                         let records = rescuer.take(&tree).await?;
                         self.adopt(rescuer, (records, &withheld, &toll), recovered).await?;
                     }
+                    recovered.lacking.extend(beside);
                 }
                 Whose::Doubtful if !withheld.is_all => owners.suspect(&tree),
                 Whose::Doubtful | Whose::Somebodys => owners.leave(&tree, recovered),

@@ -19,7 +19,11 @@ pub(super) struct Owners<'a> {
     met: HashMap<OwnerId, Standing>,
     /// Whose leases are to be watched.
     suspects: Vec<OwnerRecord>,
+    watches_left: u32,
 }
+
+/// How often one recovery watches: while it does, further processes may fall silent, and each time takes three periods.
+const WATCHES_MAX: u32 = 3;
 
 /// What an owner is to whoever recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub(super) enum Whose {
 
 impl<'a> Owners<'a> {
     pub(super) fn new(rescuer: Rescuer<'a>) -> Self {
-        Owners { rescuer, met: HashMap::new(), suspects: Vec::new() }
+        Owners { rescuer, met: HashMap::new(), suspects: Vec::new(), watches_left: WATCHES_MAX }
     }
 
     pub(super) async fn of(&mut self, tree: &Tree) -> Result<Whose, RecoveryError> {
@@ -90,9 +94,15 @@ impl<'a> Owners<'a> {
     }
 
     /// Watches all suspects at once, until each has renewed its lease or is declared gone. Answers whether there were any:
-    /// then the work is to be read again, because a process may have stored something before it stood still.
-    pub(super) async fn watch(&mut self) -> Result<bool, RecoveryError> {
+    /// then the work is to be read again, because a process may have stored something before it stood still, and others may
+    /// have fallen silent since. Those that come too late to be watched are named, and their work is left alone.
+    pub(super) async fn watch(&mut self, recovered: &mut Recovered) -> Result<bool, RecoveryError> {
         let suspects = std::mem::take(&mut self.suspects);
+        if self.watches_left == 0 {
+            recovered.unclear.extend(suspects);
+            return Ok(false);
+        }
+        self.watches_left -= 1;
         let Rescuer { store, clock, .. } = self.rescuer;
         let watches = suspects.iter().map(|owner| lease::has_run_out(store, clock, owner));
         let run_out = try_join_all(watches).await?;

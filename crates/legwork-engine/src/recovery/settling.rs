@@ -38,11 +38,12 @@ pub async fn settle(
 ) -> Result<Recovered, RecoveryError> {
     let mut recovered = Recovered::default();
     let mut owners = Owners::new(rescuer);
-    settle_found(rescuer, &mut owners, (orphans, conclusion), &mut recovered).await?;
-    if owners.watch().await? {
+    loop {
         settle_found(rescuer, &mut owners, (orphans, conclusion), &mut recovered).await?;
+        if !owners.watch(&mut recovered).await? {
+            return Ok(recovered);
+        }
     }
-    Ok(recovered)
 }
 
 /// Settles what is nobody's as far as is known now.
@@ -62,6 +63,10 @@ async fn settle_found(
             && tree.records().iter().any(|record| any_goes_on(record, &toll));
         match whose {
             Whose::Nobodys if !waits => {
+                // Nothing begins here beside what may still run of it.
+                for (delegation, doubt) in rescuer.clear(&tree).await? {
+                    tracing::warn!(%delegation, doubt, "the work of a dead process is settled all the same");
+                }
                 let settling = Settling { rescuer, conclusion, toll: &toll };
                 for record in rescuer.take(&tree).await? {
                     settling.settle(&record, recovered).await?;

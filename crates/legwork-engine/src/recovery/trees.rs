@@ -4,7 +4,7 @@ use super::{Orphans, RecoveryError};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::ports::{Filter, Store};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Open delegations that hang together, parents first.
 pub(super) struct Tree {
@@ -45,6 +45,18 @@ impl Tree {
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &DelegationId> {
         self.records.iter().map(|record| &record.accepted.delegation)
+    }
+
+    /// What of it is not among `ids`, if anything.
+    pub(super) fn without(mut self, ids: &HashSet<DelegationId>) -> Option<Tree> {
+        self.records.retain(|record| !ids.contains(&record.accepted.delegation));
+        (!self.records.is_empty()).then_some(self)
+    }
+
+    /// The delegation that a child of it belongs to.
+    pub(super) fn home_of(&self, child: &ChildId) -> Option<&DelegationId> {
+        let home = self.records.iter().find(|record| record.accepted.children.contains(child));
+        home.map(|record| &record.accepted.delegation)
     }
 
     /// Each of its owners once.

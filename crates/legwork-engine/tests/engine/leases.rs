@@ -209,3 +209,30 @@ async fn k34_the_work_of_the_dead_goes_on_at_once_and_all_leases_are_watched_tog
     assert!((LEASE * 3..LEASE * 4).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     heir.troupe.until(|counts| counts.here.len() == 5).await;
 }
+
+/// A further process falls silent while the others are watched: each is watched in its turn, and the last is named.
+#[tokio::test(start_paused = true)]
+async fn k34_whoever_falls_silent_while_others_are_watched_is_watched_too_or_named() {
+    let memory = MemoryStore::new();
+    let call = || vec![batch(&["until told"])];
+    let _first = Still::with(&memory, 1, call()).await;
+    let heir = Scene::over(memory.clone(), 2, options(9)).await;
+    let later = async {
+        let mut still = Vec::new();
+        for n in 3..=5 {
+            // Each in the middle of a watch, which takes three periods.
+            heir.pass(LEASE * 3 / 2).await;
+            still.push(Still::with(&memory, n, call()).await);
+            heir.pass(LEASE * 3 / 2 + Duration::from_secs(1)).await;
+        }
+        still
+    };
+    let (recovered, later) = tokio::join!(heir.handle.recover(&Orphans::All), later);
+    let recovered = recovered.expect("the store works");
+    assert_eq!((recovered.taken.len(), recovered.resumed), (3, 3), "three times it was watched");
+    let unclear: Vec<_> = recovered.unclear.iter().map(|owner| owner.process.pid).collect();
+    assert_eq!(unclear, [5]);
+    let left = later.last().expect("there are three").tickets[0].delegation.clone();
+    let left = memory.delegation(&left).await.expect("it reads").expect("it is stored");
+    assert_eq!((left.owner.id, left.epoch), (owner(5).id, Epoch(1)), "nothing was taken from it");
+}

@@ -4,7 +4,7 @@ use crate::scene::{Scene, options, owner, reported, stopped};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts, Liveness, Pending, Processes, StoreError};
+use legwork_core::ports::{Delegator, Facts, GroupEnd, Liveness, Pending, Processes, StoreError};
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::{OwnerRecord, Process, ProcessGroup};
 use legwork_core::report::{Cost, Usage};
@@ -59,10 +59,14 @@ impl Processes for Says {
         self.liveness
     }
 
-    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>> {
         let killed = groups.iter().map(|group| group.pgid);
         self.killed.lock().unwrap_or_else(PoisonError::into_inner).extend(killed);
-        Box::pin(ready(groups.iter().map(|group| !self.undying.contains(&group.pgid)).collect()))
+        let end = |group: &ProcessGroup| match self.undying.contains(&group.pgid) {
+            true => GroupEnd::Dying,
+            false => GroupEnd::Gone,
+        };
+        Box::pin(ready(groups.iter().map(end).collect()))
     }
 
     fn ticks(&self) -> u64 {

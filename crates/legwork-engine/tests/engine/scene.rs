@@ -8,15 +8,18 @@ use legwork_core::batch::{
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Outcome, StopReason};
-use legwork_core::ports::{Assignment, Delegator, Facts, Liveness, Pending, Processes, Store, Transcripts};
+use legwork_core::ports::{
+    Assignment, Delegator, Facts, GroupEnd, Liveness, Pending, Processes, Store, Transcripts,
+};
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::unwritten::Unwritten;
+use std::collections::VecDeque;
 use std::future::ready;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::advance;
 
@@ -31,6 +34,7 @@ pub struct Scene {
     pub engine: Engine,
     pub handle: Handle,
     pub wiring: Wiring,
+    pub neighbours: Arc<Neighbours>,
 }
 
 pub fn options(children_max: usize) -> Options {
@@ -56,7 +60,22 @@ pub fn owner(n: u32) -> OwnerRecord {
 pub const DEAD: u32 = 99;
 
 /// Processes of which some are dead.
-struct Neighbours;
+#[derive(Default)]
+pub struct Neighbours {
+    /// Groups of which it cannot be told whether something of them runs.
+    pub doubtful: Mutex<Vec<u32>>,
+    /// How many marked processes each look finds; none when there is nothing more here.
+    pub marked: Mutex<VecDeque<usize>>,
+    /// Until when each look had looked.
+    pub cuts: Mutex<Vec<u64>>,
+}
+
+/// What the clock of processes says.
+pub const TICKS: u64 = 40;
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Processes for Neighbours {
     fn myself(&self) -> Process {
@@ -67,16 +86,23 @@ impl Processes for Neighbours {
         if process.pid >= DEAD { Liveness::Dead } else { Liveness::Alive }
     }
 
-    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
-        Box::pin(ready(vec![true; groups.len()]))
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>> {
+        let doubtful = locked(&self.doubtful);
+        let end = |group: &ProcessGroup| match doubtful.contains(&group.pgid) {
+            true => GroupEnd::Doubtful,
+            false => GroupEnd::Gone,
+        };
+        Box::pin(ready(groups.iter().map(end).collect()))
     }
 
     fn ticks(&self) -> u64 {
-        0
+        TICKS + locked(&self.cuts).len() as u64
     }
 
-    fn kill_marked(&self, _: Vec<ChildId>, _: u64) -> Pending<'_, usize> {
-        Box::pin(ready(0))
+    fn kill_marked(&self, _: Vec<ChildId>, before: u64) -> Pending<'_, usize> {
+        let found = locked(&self.marked).pop_front().unwrap_or_default();
+        locked(&self.cuts).push(before);
+        Box::pin(ready(found))
     }
 }
 
@@ -103,11 +129,12 @@ impl Scene {
     ) -> Scene {
         let store = Arc::new(GatedStore::new(store));
         let troupe = Troupe::default();
+        let neighbours = Arc::new(Neighbours::default());
         let wiring = Wiring {
             store: store.clone(),
             worker: Arc::new(troupe.clone()),
             transcripts,
-            processes: Arc::new(Neighbours),
+            processes: neighbours.clone(),
             clock: Clock::start(),
             bits: bits(u64::from(n) << 24),
             owner: owner(n),
@@ -115,7 +142,7 @@ impl Scene {
         let engine = Engine::start(options, wiring.clone()).await.expect("the engine starts");
         let handle = engine.handle();
         troupe.joins(handle.clone());
-        Scene { store, troupe, engine, handle, wiring }
+        Scene { store, troupe, engine, handle, wiring, neighbours }
     }
 
     pub async fn dispatch(&self, goals: &[&str]) -> Ticket {

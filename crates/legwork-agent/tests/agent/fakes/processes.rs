@@ -1,7 +1,7 @@
 //! Processes of which a test says which are dead.
 
 use legwork_core::ids::ChildId;
-use legwork_core::ports::{Liveness, Pending, Processes};
+use legwork_core::ports::{GroupEnd, Liveness, Pending, Processes};
 use legwork_core::record::{Process, ProcessGroup};
 use std::collections::HashSet;
 use std::future::ready;
@@ -41,8 +41,8 @@ impl Processes for FakeProcesses {
         if is_unclear { Liveness::Unclear } else { Liveness::Alive }
     }
 
-    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
-        Box::pin(ready(vec![true; groups.len()]))
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>> {
+        Box::pin(ready(vec![GroupEnd::Gone; groups.len()]))
     }
 
     fn ticks(&self) -> u64 {

@@ -7,7 +7,7 @@ use super::worker::Workers;
 use crate::shaky::ShakyStore;
 use crate::unwritten::Unwritten;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
-use legwork_core::ports::{Conversations, Held, Liveness, Pending, Processes, StoreError};
+use legwork_core::ports::{Conversations, GroupEnd, Held, Liveness, Pending, Processes, StoreError};
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
 use legwork_engine::recovery::Orphans;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring, lease};
@@ -147,8 +147,8 @@ impl Processes for Neighbours {
         if self.0.shared().dead.contains(&process.pid) { Liveness::Dead } else { Liveness::Alive }
     }
 
-    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<bool>> {
-        Box::pin(ready(vec![true; groups.len()]))
+    fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>> {
+        Box::pin(ready(vec![GroupEnd::Gone; groups.len()]))
     }
 
     fn ticks(&self) -> u64 {

@@ -1,11 +1,15 @@
 //! What went wrong inside the adapter, and how it reads at the port. It does not decide what happens next.
 
+use crate::files;
 use legwork_core::ports::StoreError;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use std::io;
 use std::path::Path;
+
+/// Bytes of a page of the index of the log.
+const PAGE: usize = 32 * 1024;
 
 /// Why a piece of work on a connection gave nothing.
 #[derive(Debug)]
@@ -52,8 +56,12 @@ impl Failure {
 pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let text = format!("{} ({error})", path.display());
     match error.sqlite_extended_error_code() {
-        // The index of the log could not grow: a full memory file system shows up so.
-        Some(ffi::SQLITE_IOERR_SHMSIZE) => return StoreError::Full(text),
+        // The index of the log could not grow. On a full memory file system nothing else can either.
+        Some(ffi::SQLITE_IOERR_SHMSIZE)
+            if matches!(files::try_room(path, PAGE), Err(StoreError::Full(_))) =>
+        {
+            return StoreError::Full(text);
+        }
         // Where files may only have so many bytes, SQLite calls that a failure of the disk.
         Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMOPEN) if are_files_limited() => {
             return StoreError::Full(text);

@@ -105,13 +105,15 @@ pub async fn enter(store: &dyn Facts) -> Result<Owner, CliError> {
     Ok(owner)
 }
 
+/// What to do when it may go well the next time.
+const AGAIN: &str = "run the command again; what was done stays done";
+
 impl From<RecoveryError> for CliError {
     fn from(error: RecoveryError) -> CliError {
         match error {
-            // What is to be done about it depends on what is wrong with it, and that says it.
-            RecoveryError::Store(error) => error.into(),
-            RecoveryError::Closed => CliError::new(Kind::State, error.to_string())
-                .with_hint("run the command again; what was done stays done"),
+            RecoveryError::Store(error) if !error.may_pass() => error.into(),
+            RecoveryError::Store(error) => CliError::from(error).with_hint(AGAIN),
+            RecoveryError::Closed => CliError::new(Kind::State, error.to_string()).with_hint(AGAIN),
         }
     }
 }

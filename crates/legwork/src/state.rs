@@ -21,14 +21,21 @@ impl From<StoreError> for CliError {
 /// # Errors
 /// When it cannot be used.
 pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteStore>>, CliError> {
-    /// Verbs that look again and again say it once.
-    static TOLD: Once = Once::new();
     let path = invocation.paths.state()?.database();
     let store = SqliteStore::open_existing(&path, options(invocation)?)?;
-    if let Some(why) = store.as_ref().and_then(SqliteStore::only_looks).filter(|_| !invocation.common.quiet) {
-        TOLD.call_once(|| stderr::tell(&format!("note: {why}. It can be looked at; nothing new is taken")));
+    if let Some(why) = store.as_ref().and_then(SqliteStore::only_looks) {
+        tell_only_looks(invocation, why);
     }
     Ok(store.map(Arc::new))
+}
+
+/// Says that the database is only looked at, and why.
+pub fn tell_only_looks(invocation: &Invocation, why: &StoreError) {
+    /// Verbs that look again and again say it once.
+    static TOLD: Once = Once::new();
+    if !invocation.common.quiet {
+        TOLD.call_once(|| stderr::tell(&format!("note: {why}. It can be looked at; nothing new is taken")));
+    }
 }
 
 /// Opens the database to change something in it. `None` when there is none yet; nothing is created then.

@@ -43,7 +43,7 @@ pub enum StoreError {
     #[error("the store refused: {0}")]
     Conflict(String),
     /// Reading or writing failed otherwise.
-    #[error("the state database failed: {0}")]
+    #[error("the state database failed: {0}; `legwork doctor` says more, and what to do")]
     Io(String),
     /// The store was closed.
     #[error("the store is closed")]
@@ -51,6 +51,23 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same call may go well later, without anybody asking for something else: a store in trouble, and not one
+    /// that refuses. What was running waits for it (K35).
+    pub fn may_pass(&self) -> bool {
+        match self {
+            StoreError::Locked(_)
+            | StoreError::Full(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Gone(_)
+            | StoreError::Io(_) => true,
+            StoreError::Corrupt(_)
+            | StoreError::Newer { .. }
+            | StoreError::Fenced(_)
+            | StoreError::Conflict(_)
+            | StoreError::Closed => false,
+        }
+    }
+
     /// The state in which the store is found; `None` for an error that says nothing of the store itself.
     pub fn fault(&self) -> Option<Fault> {
         match self {
@@ -62,6 +79,24 @@ impl StoreError {
             StoreError::Newer { .. } => Some(Fault::Newer),
             StoreError::Io(_) => Some(Fault::Failing),
             StoreError::Fenced(_) | StoreError::Conflict(_) | StoreError::Closed => None,
+        }
+    }
+
+    /// The same error with a remark on what it says of the place, such as for how long it was met.
+    #[must_use]
+    pub fn remarked(self, remark: &str) -> StoreError {
+        let with = |text: String| format!("{text}, {remark}");
+        match self {
+            StoreError::Locked(text) => StoreError::Locked(with(text)),
+            StoreError::Full(text) => StoreError::Full(with(text)),
+            StoreError::ReadOnly(text) => StoreError::ReadOnly(with(text)),
+            StoreError::Corrupt(text) => StoreError::Corrupt(with(text)),
+            StoreError::Gone(text) => StoreError::Gone(with(text)),
+            StoreError::Io(text) => StoreError::Io(with(text)),
+            other @ (StoreError::Newer { .. }
+            | StoreError::Fenced(_)
+            | StoreError::Conflict(_)
+            | StoreError::Closed) => other,
         }
     }
 }

@@ -162,7 +162,10 @@ impl Commits {
     }
 
     fn recorded(&mut self, group: Group, answers: Vec<Result<(), AppendError>>) -> Done {
-        self.trouble = None;
+        if let Some(trouble) = self.trouble.take() {
+            let took = trouble.since.elapsed().as_secs();
+            tracing::warn!("the store takes facts again, after {took} s; what was kept is recorded");
+        }
         self.pause = FIRST_PAUSE;
         let mut refused: HashMap<DelegationId, AppendError> = HashMap::new();
         for (append, answer) in group.appends.into_iter().zip(answers) {
@@ -180,11 +183,7 @@ impl Commits {
     fn failed(&mut self, group: Group, error: StoreError) -> Done {
         let since = self.trouble.as_ref().map_or_else(Instant::now, |trouble| trouble.since);
         let too_long = since.elapsed() >= TROUBLE_MAX;
-        if too_long {
-            tracing::error!(%error, "facts could not be recorded for {} s; their work is given up", TROUBLE_MAX.as_secs());
-        } else {
-            tracing::warn!(%error, "facts could not be recorded; they are kept and offered again");
-        }
+        let error = if too_long { too_long_in_trouble(error) } else { self.first_told(error) };
         let given_up = group.appends.iter().filter(|append| too_long || is_new(append));
         let given_up: HashSet<DelegationId> = given_up.map(|append| append.delegation.clone()).collect();
         let later = std::mem::take(&mut self.next);
@@ -194,6 +193,18 @@ impl Commits {
         self.be_in_trouble(error.clone(), since);
         let refused = given_up.into_iter().map(|id| (id, Refused::Store(error.clone())));
         Done { effects: Vec::new(), refused: refused.collect() }
+    }
+
+    /// Says once what is wrong with the store.
+    fn first_told(&self, error: StoreError) -> StoreError {
+        let is_known = self.trouble.as_ref().is_some_and(|known| known.error.fault() == error.fault());
+        if is_known {
+            tracing::debug!(%error, "facts could not be recorded again");
+        } else {
+            let most = TROUBLE_MAX.as_secs();
+            tracing::warn!(%error, "facts could not be recorded; they are kept and offered again for {most} s, and nothing new is taken meanwhile");
+        }
+        error
     }
 
     /// With nothing to offer again there is nothing that could show the end of the trouble but the next call.
@@ -218,6 +229,13 @@ impl Commits {
         self.next.appends.retain(|append| append.delegation != *delegation);
         self.next.effects.extract_if(.., |effect| concerns(effect)).collect()
     }
+}
+
+/// Says that a store took nothing for too long; the error as it is told to those who wait.
+fn too_long_in_trouble(error: StoreError) -> StoreError {
+    let most = TROUBLE_MAX.as_secs();
+    tracing::error!(%error, "facts could not be recorded for {most} s; their work is given up");
+    error.remarked(&format!("for {most} s"))
 }
 
 fn is_new(append: &Append) -> bool {

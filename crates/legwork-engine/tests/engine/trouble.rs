@@ -98,7 +98,7 @@ async fn k35_work_that_was_given_up_is_in_nobodys_hand_and_goes_on_once_the_stor
     assert_eq!(hold().await, Hold::InHand, "its end waits for the store");
     let joined = scene.handle.join(id).await;
     assert!(matches!(joined, Err(JoinError::Store(_))), "{joined:?}");
-    assert_eq!(hold().await, Hold::GivenUp(full().to_string()));
+    assert_eq!(hold().await, Hold::GivenUp(full().remarked("for 60 s").to_string()));
     scene.store.open();
     let recovered = scene.handle.recover(&Orphans::Of(id.clone())).await.expect("the store is back");
     assert_eq!((recovered.taken.as_slice(), recovered.resumed), (std::slice::from_ref(id), 1));

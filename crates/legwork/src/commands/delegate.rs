@@ -11,6 +11,8 @@ use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, Joined, Refusal, SessionKind};
 
+use serde_json::json;
+
 use crate::args::DelegateArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
@@ -151,12 +153,33 @@ impl Rest<'_> {
             return cut_off.into_printed().map(|asked| asked.map_or(Exit::Incomplete, Asked::exit));
         }
         let read = match signals.unless_told(self.workplace.store.delegation(delegation)).await {
-            Ok(read) => read?,
+            Ok(read) => read,
             Err(asked) => return Ok(asked.exit()),
         };
-        let Some(record) = read else { return Ok(Exit::Incomplete) };
-        let printed = stdout::print_attended(self.text(&Outcomes::all(&record)), signals).await?;
+        let text = match read {
+            Ok(Some(record)) => self.text(&Outcomes::all(&record)),
+            Ok(None) => self.nothing(delegation),
+            // The work had begun, so this is not a start that failed: what cannot be read now is only not shown.
+            Err(error) => {
+                stderr::tell(&format!("error: {}", wording::plain(&error.to_string())));
+                self.nothing(delegation)
+            }
+        };
+        if text.is_empty() {
+            return Ok(Exit::Incomplete);
+        }
+        let printed = stdout::print_attended(text, signals).await?;
         Ok(printed.map_or(Exit::Incomplete, Asked::exit))
+    }
+
+    /// What is shown when nothing of it can be.
+    fn nothing(&self, delegation: &DelegationId) -> String {
+        match form(self.invocation) {
+            Form::Json => {
+                json!({"delegation_id": delegation, "results": [], "total_duration_seconds": 0.0}).to_string()
+            }
+            Form::Text => String::new(),
+        }
     }
 
     fn text(&self, outcomes: &Outcomes<'_>) -> String {

@@ -53,8 +53,16 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
             Waited::Left(exit) => return Ok(exit),
         }
     } else {
-        // Nothing was waited for: a signal ends the program as any other.
-        (owner::enter(store.as_ref()).await?, None)
+        let owner = Owner::new();
+        match store.enter(owner.record.clone(), owner.now()).await {
+            // Nothing was waited for: a signal ends the program as any other.
+            Ok(()) => (owner, None),
+            Err(why) if why.may_pass() => {
+                state::tell_only_looks(invocation, &why);
+                return show_only(invocation, args, (&store, &why)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
     };
     let gathering = gather(invocation, store.as_ref(), &owner, (&id, &wanted));
     let gathered = match &mut signals {

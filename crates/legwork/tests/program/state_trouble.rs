@@ -2,6 +2,7 @@
 //! says what, where and what to do; nothing is half done; a later run on a good folder works.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -257,6 +258,28 @@ fn k35_sigterm_on_a_full_disk_ends_in_time() {
     home.assert_nothing_runs();
     let stored = home.legwork(&["results", &home.only_delegation(), "--wait", "--json"]).run();
     assert_eq!(stored.json()["complete"], json!(true), "{stored}");
+}
+
+/// What had begun is not a start that failed, also when nothing of it can be read any more.
+#[test]
+fn k35_damage_while_work_runs_is_told_and_the_exit_code_is_that_of_its_end() {
+    let script = Script::new()
+        .step(gate("here").call("terminal", json!({"command": "echo more"})))
+        .step(say("the answer"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "work", "--json"]).start();
+    server.gate("here").wait_reached();
+    for name in ["legwork.db", "legwork.db-wal"] {
+        let file = fs::OpenOptions::new().write(true).open(home.state().join(name)).expect("it is there");
+        let bytes = file.metadata().expect("it is there").len();
+        file.write_all_at(&vec![0x5a; usize::try_from(bytes).expect("a small file")], 0).expect("ours");
+    }
+    server.gate("here").open();
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.results().len()), (1, 0), "{ended}");
+    assert!(ended.stderr.contains("`legwork doctor`"), "{ended}");
+    home.assert_nothing_runs();
 }
 
 /// Moves, removes or replaces the state folder while a subagent works, and lets that one finish.

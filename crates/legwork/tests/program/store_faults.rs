@@ -117,6 +117,21 @@ fn k35_a_full_disk_can_be_looked_at() {
     }
 }
 
+#[test]
+fn k35_a_locked_database_is_told_and_can_be_looked_at() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let id = with_one(&home);
+    let lock = home.lock_database();
+    assert_fault(&doctor(&home).run(), "locked", &["fuser"]);
+    let shown = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((shown.code, shown.statuses()), (0, vec!["completed".to_owned()]), "{shown}");
+    assert!(shown.stderr.contains("locked by another process"), "{shown}");
+    home.legwork(&["pause", "on", "--json"]).run().assert_refused(3, "state", &["locked", "try again"]);
+    drop(lock);
+    assert_eq!(doctor(&home).run().code, 0);
+}
+
 /// The verbs that look, at a delegation that has ended.
 fn looks(id: &str) -> Vec<Vec<&str>> {
     vec![

@@ -161,7 +161,10 @@ impl Turn<'_> {
                 notice = self.stop.heard(), if stopped.is_none() => {
                     stopped = Some(notice);
                     let ends = self.lets_finish(notice) && !is_harmless(batch);
-                    closed.store(ends, Ordering::Relaxed);
+                    // Calls of which none has begun are begun in the journal all the same: they come to their end, or whoever
+                    // goes on would have to doubt them.
+                    let any = begun.iter().any(|begun| begun.load(Ordering::Relaxed));
+                    closed.store(ends && any, Ordering::Relaxed);
                     let grace = match ends {
                         true => GRACE_MAX,
                         false if brings_ends(agent, batch, notice) => ENDS_MAX,

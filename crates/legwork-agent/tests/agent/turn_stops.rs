@@ -4,7 +4,7 @@ use crate::fakes::{Bench, Dropped, FakeModel, FakeSteps, FakeTool, Say, call};
 use legwork_agent::tools::{Effect, ToolOutput};
 use legwork_core::ids::ClaimId;
 use legwork_core::message::{Author, Part};
-use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::outcome::{Ending, FailureKind, StopReason};
 use legwork_core::report::Report;
 use serde_json::json;
 use std::sync::Arc;
@@ -179,4 +179,25 @@ async fn inv_13_a_whole_answer_is_not_lost_to_a_stop_that_comes_with_it() {
     let bench = bench.get_or_init(|| Bench::new(model, vec![]));
     let report = bench.run().await;
     assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("blue")));
+}
+
+/// The process is told to end between the commit of a reply with its call, and the beginning of that call.
+#[tokio::test(start_paused = true)]
+async fn k33_a_call_that_is_begun_in_the_journal_comes_to_its_end_when_the_process_is_told_to_end_just_then()
+{
+    let change = FakeTool::change("change", "did");
+    let reply = Say::Calls("I change it.", vec![call("a", "change", json!({"what": 1}))]);
+    let bench = Bench::new(FakeModel::new([reply]), vec![change.clone()]);
+    bench.line.stop_at("replied 10/2", StopReason::Shutdown);
+    let begun = tokio::time::Instant::now();
+    let report = bench.run().await;
+    assert_eq!(report.ending, Ending::Interrupted);
+    assert_eq!((report.in_doubt.len(), report.tool_trace.len()), (0, 1), "{report:?}");
+    assert!(
+        bench.line.words().iter().any(|word| word.starts_with("ended change did")),
+        "{:?}",
+        bench.line.words()
+    );
+    assert_eq!(bench.steps.open().await, 0, "{:?}", bench.steps.journal());
+    assert_eq!(begun.elapsed(), std::time::Duration::ZERO, "it waits for nothing");
 }

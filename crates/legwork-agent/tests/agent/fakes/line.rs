@@ -10,7 +10,9 @@ use tokio::sync::watch;
 pub struct FakeLine {
     events: Mutex<Vec<LineEvent>>,
     steers: Mutex<Vec<Steer>>,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<StopReason>>,
+    /// The run is stopped when this is told.
+    stops_at: Mutex<Option<(String, StopReason)>>,
 }
 
 impl FakeLine {
@@ -18,12 +20,18 @@ impl FakeLine {
         Arc::new(FakeLine {
             events: Mutex::default(),
             steers: Mutex::default(),
-            stop: watch::channel(false).0,
+            stop: watch::channel(None).0,
+            stops_at: Mutex::default(),
         })
     }
 
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.send_replace(Some(StopReason::Cancelled));
+    }
+
+    /// The run will be stopped in the moment in which it tells this.
+    pub fn stop_at(&self, word: &str, reason: StopReason) {
+        *self.stops_at.lock().expect("no holder panics") = Some((word.to_owned(), reason));
     }
 
     /// Says something to the run, under the request of that number.
@@ -62,18 +70,21 @@ fn word(event: &LineEvent) -> String {
     }
 }
 
-const NOTICE: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Ask };
-
 impl Line for FakeLine {
     fn tell(&self, event: LineEvent) {
+        let stops_at = self.stops_at.lock().expect("no holder panics").clone();
+        if let Some((_, reason)) = stops_at.filter(|(at, _)| *at == word(&event)) {
+            self.stop.send_replace(Some(reason));
+        }
         self.events.lock().expect("no holder panics").push(event);
     }
 
     fn stopped(&self) -> Pending<'_, StopNotice> {
         let mut stop = self.stop.subscribe();
         Box::pin(async move {
-            stop.wait_for(|stop| *stop).await.expect("the line outlives whoever listens to it");
-            NOTICE
+            let stop = stop.wait_for(Option::is_some).await.expect("the line outlives whoever listens to it");
+            let reason = stop.expect("it was waited for");
+            StopNotice { reason, force: Force::Ask }
         })
     }
 

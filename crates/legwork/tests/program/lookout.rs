@@ -121,7 +121,7 @@ fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
     let (running, second) = started(&home, &server, 2);
     let lock = home.lock_database();
     running.kill();
-    told(&mut worker, "it is tried again");
+    told(&mut worker, "cannot be looked for now; it is tried again");
     drop(lock);
     told(&mut worker, "is looked for again");
     until_run_by(&home, &second, worker.pid());
@@ -134,7 +134,7 @@ fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
         let shown = home.legwork(&["show", &first, "--json"]).run().json();
         (shown["units"][0]["delivery"] == json!("parked")).then_some(())
     });
-    assert_eq!(worker.stderr().matches("it is tried again").count(), 1, "{}", worker.stderr());
+    assert_eq!(worker.stderr().matches("cannot be looked for now").count(), 1, "{}", worker.stderr());
     worker.signal(Signal::SIGTERM);
     assert_eq!(worker.wait().code, 143);
 }

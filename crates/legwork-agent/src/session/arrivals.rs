@@ -18,7 +18,7 @@ use legwork_core::taking::missed_texts;
 use legwork_core::time::Timestamp;
 
 /// Why a claim is given back.
-const NOT_STORED: &str = "the turn that was to carry it could not be stored";
+const NOT_STORED: &str = "the turn that was to carry it was not stored";
 
 /// A unit that is claimed for the session.
 pub(crate) struct Taken {
@@ -34,6 +34,8 @@ pub(crate) struct Waiting {
     seen: Vec<UnitId>,
     /// Those of another reach come in by other ways.
     only: Option<Reach>,
+    /// Claims to give back: the store failed when they were made. They come free with this process in any case.
+    pub(crate) owed: Vec<ClaimId>,
 }
 
 impl Waiting {
@@ -45,7 +47,7 @@ impl Waiting {
     /// Claims the next unit. Results that a child of the session waits for are not its own and stay.
     ///
     /// # Errors
-    /// [`StoreError`]; a claim that was made all the same comes free with this process.
+    /// [`StoreError`]; a claim that may have been made all the same is owed.
     pub(crate) async fn next(
         &mut self,
         setup: &SessionSetup,
@@ -60,23 +62,26 @@ impl Waiting {
                 return Ok(None);
             };
             self.seen.push(next.unit.clone());
-            if let Some(taken) = take(setup, &next).await? {
+            if let Some(taken) = self.take(setup, &next).await? {
                 return Ok(Some(taken));
             }
         }
     }
-}
 
-async fn take(setup: &SessionSetup, due: &Undelivered) -> Result<Option<Taken>, StoreError> {
-    let Some(record) = setup.store.delegation(&due.delegation).await? else { return Ok(None) };
-    let unit = record.accepted.units.iter().position(|unit| unit.id == due.unit);
-    let Some(unit) = unit.filter(|_| record.accepted.lineage.parent.is_none()) else { return Ok(None) };
-    if !setup.taker().make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
-        return Ok(None);
+    async fn take(&mut self, setup: &SessionSetup, due: &Undelivered) -> Result<Option<Taken>, StoreError> {
+        let Some(record) = setup.store.delegation(&due.delegation).await? else { return Ok(None) };
+        let unit = record.accepted.units.iter().position(|unit| unit.id == due.unit);
+        let Some(unit) = unit.filter(|_| record.accepted.lineage.parent.is_none()) else { return Ok(None) };
+        if !setup.taker().make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
+            return Ok(None);
+        }
+        let (signature, claim) = (signature(setup).await?, new_claim()?);
+        let claimed = setup.store.claim(&due.unit, claim.clone(), &signature, wall_clock()).await;
+        if claimed.is_err() {
+            self.owed.push(claim);
+        }
+        Ok(claimed?.map(|claim| Taken { claim, record, unit }))
     }
-    let signature = signature(setup).await?;
-    let claim = setup.store.claim(&due.unit, new_claim()?, &signature, wall_clock()).await?;
-    Ok(claim.map(|claim| Taken { claim, record, unit }))
 }
 
 /// The claims of the results that an exchange carries which was cut off between its groups of calls: they end in the
@@ -121,10 +126,16 @@ fn new_claim() -> Result<ClaimId, StoreError> {
     Ok(ClaimId::from_bits(bits))
 }
 
-/// Gives a claim back whose turn could not be stored. Where that fails too it comes free with this process.
-pub(crate) async fn give_back(setup: &SessionSetup, claim: ClaimId) {
-    if let Err(error) = setup.store.release(vec![claim], wall_clock(), NOT_STORED).await {
-        tracing::debug!(%error, "a claim could not be given back; it comes free with this process");
+/// Gives a claim back whose turn was not stored. Answers whether nobody here holds it any more; where the store fails it may
+/// be tried again, and the claim comes free with this process in any case.
+pub(crate) async fn give_back(setup: &SessionSetup, claim: &ClaimId) -> bool {
+    match setup.store.release(vec![claim.clone()], wall_clock(), NOT_STORED).await {
+        // It was never made, or ended by other means: its turn was stored after all.
+        Ok(()) | Err(StoreError::Conflict(_)) => true,
+        Err(error) => {
+            tracing::debug!(%error, "a claim could not be given back");
+            false
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::setup::{OpenError, SessionSetup, Which};
 use crate::models::Model;
 use desk::Desk;
 use legwork_core::batch::{Reach, Route};
-use legwork_core::ids::SessionId;
+use legwork_core::ids::{ClaimId, SessionId};
 use legwork_core::message::Message;
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Delegator, Inbox, Offer, Pending, Receipt, StopNotice, StoreError};
@@ -79,6 +79,8 @@ pub struct Conversation {
     again: Option<again::Again>,
     /// What was given up without being stored.
     unsaid: Vec<String>,
+    /// Claims to give back: the store failed when they were made or ended.
+    owed: Vec<ClaimId>,
     /// Another process has the session.
     lost: Option<StoreError>,
     /// Whether the listener was told that nothing is going on.
@@ -130,6 +132,7 @@ impl Conversation {
             left,
             again: None,
             unsaid: Vec::new(),
+            owed: Vec::new(),
             lost: None,
             told_idle: false,
         };

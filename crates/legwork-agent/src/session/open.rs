@@ -38,6 +38,16 @@ pub(crate) struct OpenSession {
     is_new: bool,
 }
 
+/// When messages became part of the history.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Stored {
+    /// With this call, together with the claims that it was given.
+    Now,
+    /// These, with an earlier call whose answer was an error. The claims of this call belong to nothing that is stored:
+    /// whoever made them gives them back.
+    Before(Vec<Message>),
+}
+
 /// What a session still has to answer.
 #[derive(Debug)]
 pub(crate) enum Left {
@@ -113,13 +123,13 @@ impl OpenSession {
     }
 
     /// Stores a message for the agent together with the end of the claims that it carries, in one commit. A message that
-    /// an earlier, failed try has stored after all is not stored again.
+    /// an earlier, failed try has stored after all is not stored again, and the answer says so.
     ///
     /// # Errors
     /// [`StoreError`]; whether the message is stored is found out at the next call with the same message. A conflict when
     /// a turn was cut off by a write that failed: nothing is said behind it until it is finished, or its reply and results
     /// would be lost (invariant 2). The next [`OpenSession::refresh`] gives it.
-    pub(crate) async fn say(&mut self, message: &Message, claims: &[ClaimId]) -> Result<(), StoreError> {
+    pub(crate) async fn say(&mut self, message: &Message, claims: &[ClaimId]) -> Result<Stored, StoreError> {
         self.say_all(std::slice::from_ref(message), claims).await
     }
 
@@ -127,14 +137,18 @@ impl OpenSession {
     ///
     /// # Errors
     /// As [`OpenSession::say`].
-    pub(crate) async fn say_all(&mut self, said: &[Message], claims: &[ClaimId]) -> Result<(), StoreError> {
+    pub(crate) async fn say_all(
+        &mut self,
+        said: &[Message],
+        claims: &[ClaimId],
+    ) -> Result<Stored, StoreError> {
         let left = self.refresh().await?;
+        if said.last().is_some_and(|last| self.is_stored_already(last)) {
+            let (_, before) = self.unsaid.take().unwrap_or_default();
+            return Ok(Stored::Before(before));
+        }
         let mut messages: Vec<Message> = self.system.iter().cloned().collect();
         messages.extend_from_slice(said);
-        if said.last().is_some_and(|last| self.is_stored_already(last)) {
-            self.unsaid = None;
-            return Ok(());
-        }
         if let Some(Left::CutOff(_)) = left {
             self.in_doubt = true;
             let error = "the turn before the message was cut off and has to be finished first";
@@ -144,7 +158,7 @@ impl OpenSession {
             Ok(()) => {
                 messages.into_iter().for_each(|message| self.context.push(message));
                 (self.system, self.unsaid) = (None, None);
-                Ok(())
+                Ok(Stored::Now)
             }
             Err(error) => {
                 self.in_doubt = true;

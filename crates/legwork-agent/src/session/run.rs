@@ -8,11 +8,11 @@ use super::completion::Completion;
 use super::conversation::SessionListener;
 use super::event::{Cause, SessionEvent};
 use super::line::{SessionLine, SessionStop};
-use super::open::{Left, OpenSession, unstored};
+use super::open::{Left, OpenSession, Stored, unstored};
 use super::setup::{OpenError, SessionSetup, Which};
 use crate::tools::DELEGATE_TASK;
 use crate::turn::Start;
-use legwork_core::ids::{CallKey, DelegationId, SessionId};
+use legwork_core::ids::{CallKey, ClaimId, DelegationId, SessionId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind, StopReason};
 use legwork_core::ports::{Delegator, Line, Store, StoreError};
@@ -140,13 +140,17 @@ impl Turns<'_> {
             let Some(Completion { title, text }) =
                 arrivals::written(self.session.setup(), &record, unit).await
             else {
-                arrivals::give_back(self.session.setup(), claim).await;
+                self.give_back(&claim).await;
                 continue;
             };
             let message = Message::text(Author::Completion, text.as_str());
-            if let Err(error) = self.session.say(&message, slice::from_ref(&claim)).await {
-                arrivals::give_back(self.session.setup(), claim).await;
-                return Err(error);
+            match self.session.say(&message, slice::from_ref(&claim)).await {
+                Ok(Stored::Now) => {}
+                Ok(Stored::Before(_)) => self.give_back(&claim).await,
+                Err(error) => {
+                    self.give_back(&claim).await;
+                    return Err(error);
+                }
             }
             let unit = record.accepted.units[unit].id.clone();
             let report = self.turn(Cause::Completion { unit, title, text }, Start::Turn).await;
@@ -156,6 +160,12 @@ impl Turns<'_> {
             }
         }
         Ok(None)
+    }
+
+    async fn give_back(&self, claim: &ClaimId) {
+        if !arrivals::give_back(self.session.setup(), claim).await {
+            tracing::warn!("results that were not stored come free when this process ends");
+        }
     }
 
     async fn turn(&mut self, cause: Cause, start: Start) -> Report {

@@ -1,5 +1,6 @@
 //! When a turn that failed in a way that may pass is tried again (invariant 3: a wake is retried).
 
+use super::rows::Row;
 use legwork_core::batch::Reach;
 use legwork_core::message::Message;
 use legwork_core::outcome::{Ending, FailureKind};
@@ -22,12 +23,20 @@ pub(super) struct Again {
     /// When the next one comes.
     pub(super) due: Instant,
     /// A message that could not be stored before the turn; it comes first then.
-    pub(super) unstored: Option<(String, Message)>,
+    pub(super) unstored: Option<Unstored>,
+}
+
+/// What a person said and could not be stored, as far as is known.
+pub(super) struct Unstored {
+    pub(super) text: String,
+    pub(super) message: Message,
+    /// The results that tries which failed were to store with it. Their claims were given back.
+    pub(super) rows: Vec<Row>,
 }
 
 impl Again {
     /// The next try after `tries` that failed; `None` when there were enough in a conversation of this reach.
-    pub(super) fn after(tries: u32, reach: Reach, unstored: Option<(String, Message)>) -> Option<Again> {
+    pub(super) fn after(tries: u32, reach: Reach, unstored: Option<Unstored>) -> Option<Again> {
         let goes_on = match reach {
             Reach::Push => true,
             Reach::History | Reach::Joined => tries < TRIES_MAX,

@@ -22,7 +22,7 @@ pub(super) struct Row {
 
 impl Row {
     /// What a front door hears of it once it is stored.
-    pub(super) fn into_event(self) -> SessionEvent {
+    fn into_event(self) -> SessionEvent {
         let text = self.message.plain_text();
         SessionEvent::CameIn { unit: self.unit, title: self.title, text }
     }
@@ -30,14 +30,15 @@ impl Row {
 
 impl Conversation {
     /// Claims what waits for the next message. Whoever does not store it gives it back.
-    pub(super) async fn rows(&self) -> Vec<Row> {
-        let setup = self.session.setup();
-        let mut waiting = match setup.reach {
+    pub(super) async fn rows(&mut self) -> Vec<Row> {
+        self.pay().await;
+        let mut waiting = match self.session.setup().reach {
             Reach::Push => Waiting::of(Reach::History),
             Reach::History | Reach::Joined => Waiting::default(),
         };
         let mut rows = Vec::new();
         while rows.len() < ROWS_MAX {
+            let setup = self.session.setup();
             let Taken { claim, record, unit } = match waiting.next(setup, self.session.id()).await {
                 Ok(Some(taken)) => taken,
                 Ok(None) => break,
@@ -53,16 +54,41 @@ impl Conversation {
                     unit: record.accepted.units[unit].id.clone(),
                     title,
                 }),
-                None => arrivals::give_back(setup, claim).await,
+                None => waiting.owed.push(claim),
             }
         }
+        self.owed.append(&mut waiting.owed);
+        self.pay().await;
         rows
     }
 
-    /// They could not be stored.
-    pub(super) async fn give_back(&self, rows: Vec<Row>) {
-        for row in rows {
-            arrivals::give_back(self.session.setup(), row.claim).await;
+    /// They were not stored.
+    pub(super) async fn give_back(&mut self, rows: &[Row]) {
+        self.owed.extend(rows.iter().map(|row| row.claim.clone()));
+        self.pay().await;
+    }
+
+    /// Gives back what is owed, as far as the store takes it.
+    pub(super) async fn pay(&mut self) {
+        for claim in std::mem::take(&mut self.owed) {
+            if !arrivals::give_back(self.session.setup(), &claim).await {
+                self.owed.push(claim);
+            }
         }
     }
+
+    /// They are stored, with a message that follows.
+    pub(super) fn came_in(&self, rows: Vec<Row>) {
+        rows.into_iter().for_each(|row| self.tell(row.into_event()));
+    }
+}
+
+/// Those rows of several tries that are among what was stored, each once.
+pub(super) fn stored_among(rows: Vec<Row>, stored: &[Message]) -> Vec<Row> {
+    let mut open: Vec<&Message> = stored.iter().collect();
+    let is_stored = |row: &Row| {
+        let place = open.iter().position(|message| **message == row.message);
+        place.map(|place| open.remove(place)).is_some()
+    };
+    rows.into_iter().filter(is_stored).collect()
 }

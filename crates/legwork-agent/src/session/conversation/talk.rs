@@ -2,15 +2,16 @@
 //! own; then completions, each a turn of its own. A turn that failed in a way that may pass is tried again by itself, and
 //! meanwhile no completion is taken.
 
-use super::again::{Again, gap, may_pass};
+use super::again::{Again, Unstored, gap, may_pass};
 use super::desk::Desk;
+use super::rows::{Row, stored_among};
 use super::{Arrived, Conversation, Farewell, wait};
 use crate::session::arrivals;
 use crate::session::completion::{Completion, notice};
 use crate::session::ends::Ends;
 use crate::session::event::{Cause, SessionEvent};
 use crate::session::line::{SessionLine, SessionStop};
-use crate::session::open::{Left, unstored};
+use crate::session::open::{Left, Stored, unstored};
 use crate::turn::{Start, broken_off};
 use legwork_core::batch::Reach;
 use legwork_core::ids::{ClaimId, UnitId};
@@ -115,7 +116,7 @@ impl Conversation {
             self.again = Some(again);
             return;
         }
-        if let Some((text, _)) = again.unstored {
+        if let Some(Unstored { text, .. }) = again.unstored {
             self.unsaid.push(text);
             return;
         }
@@ -135,41 +136,52 @@ impl Conversation {
     async fn said(&mut self, text: String) {
         self.again = None;
         let message = Message::text(Author::User, text.as_str());
-        self.say((text, message), 0).await;
+        self.say(Unstored { text, message, rows: Vec::new() }, 0).await;
     }
 
     /// Says a message and lets it be answered. A turn that a failed write has cut off is finished before; as long as that
     /// fails the message waits.
-    async fn say(&mut self, (text, message): (String, Message), tries: u32) {
+    async fn say(&mut self, unsaid: Unstored, tries: u32) {
         match self.refresh().await {
             Ok(Some(Left::CutOff(recorded))) => {
                 self.turn(Cause::Unanswered, Start::Resumed(*recorded), tries).await;
                 self.again = None;
                 if self.desk.borrow().is_shutting_down() {
-                    return self.unsaid.push(text);
+                    return self.unsaid.push(unsaid.text);
                 }
             }
             // What else is left is answered together with the message; a failure shows again when that is stored.
             Ok(Some(Left::Unanswered | Left::Nothing) | None) | Err(_) => {}
         }
+        let Unstored { text, message, rows: before } = unsaid;
         let cause = if tries == 0 { Cause::User(text.clone()) } else { Cause::Unanswered };
         let rows = self.rows().await;
         let claims: Vec<ClaimId> = rows.iter().map(|row| row.claim.clone()).collect();
         let said: Vec<Message> = rows.iter().map(|row| &row.message).chain([&message]).cloned().collect();
         match self.session.say_all(&said, &claims).await {
-            Ok(()) => {
-                rows.into_iter().for_each(|row| self.tell(row.into_event()));
+            Ok(Stored::Now) => {
+                self.came_in(rows);
+                self.turn(cause, Start::Turn, tries).await;
+            }
+            Ok(Stored::Before(stored)) => {
+                // They come with the next message.
+                self.give_back(&rows).await;
+                self.came_in(stored_among(before, &stored));
                 self.turn(cause, Start::Turn, tries).await;
             }
             Err(error @ StoreError::Fenced(_)) => {
+                self.give_back(&rows).await;
                 self.unsaid.push(text);
                 self.lost = Some(error);
             }
             Err(error) => {
-                self.give_back(rows).await;
+                self.give_back(&rows).await;
                 self.tell(SessionEvent::TurnBegan(cause));
                 self.tell(SessionEvent::TurnEnded(Box::new(unstored(&error))));
-                self.schedule(tries + 1, Some((text, message)));
+                let is_old = |row: &Row| rows.iter().all(|new| new.message != row.message);
+                let before: Vec<Row> = before.into_iter().filter(is_old).collect();
+                let rows = before.into_iter().chain(rows).collect();
+                self.schedule(tries + 1, Some(Unstored { text, message, rows }));
             }
         }
     }
@@ -195,8 +207,10 @@ impl Conversation {
         let Some(Completion { title, text }) = written else { return };
         let message = Message::text(Author::Completion, text.as_str());
         let stored = self.session.say(&message, std::slice::from_ref(&offer.claim)).await;
-        if let Err(error) = &stored {
-            self.not_stored(offer.claim.clone(), error).await;
+        match &stored {
+            Ok(Stored::Now) => {}
+            Ok(Stored::Before(_)) => self.has_not_stored(&offer.claim).await,
+            Err(error) => self.not_stored(&offer.claim, error).await,
         }
         if reply.send(Receipt::Accepted).is_err() {
             tracing::debug!("a completion was stored after its courier had gone");
@@ -213,8 +227,8 @@ impl Conversation {
     }
 
     /// A completion that could not be stored goes back. Whether it was stored after all is looked at after a while.
-    async fn not_stored(&mut self, claim: ClaimId, error: &StoreError) {
-        arrivals::give_back(self.session.setup(), claim).await;
+    async fn not_stored(&mut self, claim: &ClaimId, error: &StoreError) {
+        self.has_not_stored(claim).await;
         match error {
             StoreError::Fenced(_) => self.lost = Some(error.clone()),
             StoreError::Locked(_)
@@ -229,6 +243,13 @@ impl Conversation {
                 self.tell_note(&format!("results came back and could not be stored yet: {error}"));
                 self.again = Again::after(1, self.session.setup().reach, None);
             }
+        }
+    }
+
+    /// A completion's claim goes back. Where that fails its courier does it, which has it in hand until it is ended.
+    async fn has_not_stored(&self, claim: &ClaimId) {
+        if !arrivals::give_back(self.session.setup(), claim).await {
+            tracing::debug!("the courier gives a completion's claim back");
         }
     }
 
@@ -247,7 +268,7 @@ impl Conversation {
         }
         let Some(telling) = self.telling.clone() else { return self.answer(left, 0).await };
         match self.session.say(&telling.message, &[]).await {
-            Ok(()) => {
+            Ok(Stored::Now | Stored::Before(_)) => {
                 self.has_told();
                 let (title, text) = (telling.title, telling.message.plain_text());
                 self.turn(Cause::ProcessEnded { title, text }, Start::Turn, 0).await;
@@ -325,8 +346,8 @@ impl Conversation {
         }
     }
 
-    fn schedule(&mut self, tries: u32, unstored: Option<(String, Message)>) {
-        let text = unstored.as_ref().map(|(text, _)| text.clone());
+    fn schedule(&mut self, tries: u32, unstored: Option<Unstored>) {
+        let text = unstored.as_ref().map(|unstored| unstored.text.clone());
         self.again = Again::after(tries, self.session.setup().reach, unstored);
         match &self.again {
             Some(_) => self.tell(SessionEvent::TryingAgain { pause: gap(tries), tries }),
@@ -336,8 +357,9 @@ impl Conversation {
 
     async fn leave(mut self) -> Farewell {
         self.offers.close();
+        self.pay().await;
         let mut unsaid = std::mem::take(&mut self.unsaid);
-        unsaid.extend(self.again.take().and_then(|again| again.unstored).map(|(text, _)| text));
+        unsaid.extend(self.again.take().and_then(|again| again.unstored).map(|unstored| unstored.text));
         // On the desk, they can be had also by somebody who does not wait for the end.
         self.handle.shared.desk.send_modify(|desk| desk.give_back(unsaid));
         self.session.close().await;
@@ -383,7 +405,7 @@ impl Conversation {
         self.handle.shared.desk.send_modify(change);
     }
 
-    fn tell(&self, event: SessionEvent) {
+    pub(super) fn tell(&self, event: SessionEvent) {
         (self.listener)(event);
     }
 

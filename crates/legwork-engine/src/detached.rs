@@ -2,16 +2,18 @@
 //! goes on with the work of processes that are gone finds it as soon as this one has ended.
 
 use crate::book::{NewIds, accepted};
+use crate::offering::{Fate, Offered, offer};
 use crate::wiring::Wiring;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch};
-use legwork_core::ports::{DispatchError, Heading, StoreError};
+use legwork_core::ports::{DispatchError, Heading};
+use std::slice;
 
 /// Records a call without running it. Its limits are those of whoever runs it.
 ///
 /// # Errors
-/// [`DispatchError`]; nothing exists then.
+/// [`DispatchError`]; nothing exists then, unless the error says that this is not known.
 pub(crate) async fn accept(
     wiring: &Wiring,
     batch: NewBatch,
@@ -29,10 +31,17 @@ pub(crate) async fn accept(
         at,
         facts: vec![Fact::Accepted(Box::new(accepted))],
     };
-    let failed = |error: StoreError| DispatchError::Store(error.to_string());
-    let answers = wiring.store.append(vec![append]).await.map_err(failed)?;
-    let refused = answers.into_iter().find_map(Result::err);
-    refused.map_or(Ok(ticket), |error| Err(DispatchError::Store(error.to_string())))
+    let Offered { fates, error } = offer(wiring.store.as_ref(), slice::from_ref(&append)).await;
+    let failure = error.map(|error| error.to_string()).unwrap_or_default();
+    Err(DispatchError::Store(match fates.into_iter().next() {
+        Some(Fate::Recorded) => return Ok(ticket),
+        Some(Fate::Refused(error)) => error.to_string(),
+        Some(Fate::Absent) | None => failure,
+        Some(Fate::Unclear) => format!(
+            "{failure}, and it cannot be read whether the call was accepted all the same as {}; `legwork ps` tells",
+            append.delegation,
+        ),
+    }))
 }
 
 /// The ids of a new delegation, with its transcripts created.

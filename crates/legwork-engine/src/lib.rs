@@ -12,6 +12,7 @@ mod gap;
 mod handle;
 pub mod lease;
 mod line;
+mod offering;
 pub mod options;
 pub mod recovery;
 mod runner;

@@ -2,7 +2,8 @@
 //! Asked by the dispatcher, courier and recovery ([`Facts`]), by the agent's journal ([`Steps`]) and by its sessions
 //! ([`Conversations`]).
 //!
-//! A write that answered `Ok` is durable. Dropping the future of a write does not take it back.
+//! A write that answered `Ok` is durable. One that answered with an error may have been carried out all the same, unless the
+//! error says that it was refused. Dropping the future of a write does not take it back.
 
 use super::{Pending, StoreError};
 use crate::batch::Reach;

@@ -1,10 +1,11 @@
 //! The commits of the dispatcher: at most one is under way, and what comes meanwhile goes into the next one.
 
 use crate::book::Effect;
-use legwork_core::fact::{Append, Fact};
+use crate::offering::{Fate, Offered, is_new, offer};
+use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{AppendError, Pending, Store, StoreError};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,7 @@ struct Group {
 
 struct Finished {
     group: Group,
-    answer: Result<Vec<Result<(), AppendError>>, StoreError>,
+    offered: Offered,
 }
 
 /// What a finished commit leaves to do.
@@ -130,8 +131,8 @@ impl Commits {
         let group = std::mem::take(&mut self.next);
         let store = self.store.clone();
         self.under_way = Some(Box::pin(async move {
-            let answer = store.append(group.appends.clone()).await;
-            Finished { group, answer }
+            let offered = offer(store.as_ref(), &group.appends).await;
+            Finished { group, offered }
         }));
     }
 
@@ -150,49 +151,55 @@ impl Commits {
         }
         // Also when that moment passed since the last look: nobody else might look again.
         self.begin();
-        let finished = match &mut self.under_way {
+        let Finished { group, offered } = match &mut self.under_way {
             Some(commit) => commit.await,
             None => pending().await,
         };
         self.under_way = None;
-        match finished.answer {
-            Ok(answers) => self.recorded(finished.group, answers),
-            Err(error) => self.failed(finished.group, error),
+        let Group { appends, effects } = group;
+        let (open, refused) = sorted(appends, &offered);
+        match offered.error {
+            Some(error) if !open.is_empty() => self.failed(Group { appends: open, effects }, refused, error),
+            Some(error) => {
+                self.first_told(error);
+                self.trouble = None;
+                Done { effects, refused: refused.into_iter().collect() }
+            }
+            None => {
+                self.is_well();
+                Done { effects, refused: refused.into_iter().collect() }
+            }
         }
     }
 
-    fn recorded(&mut self, group: Group, answers: Vec<Result<(), AppendError>>) -> Done {
+    fn is_well(&mut self) {
         if let Some(trouble) = self.trouble.take() {
             let took = trouble.since.elapsed().as_secs();
             tracing::warn!("the store takes facts again, after {took} s; what was kept is recorded");
         }
         self.pause = FIRST_PAUSE;
-        let mut refused: HashMap<DelegationId, AppendError> = HashMap::new();
-        for (append, answer) in group.appends.into_iter().zip(answers) {
-            if let Err(error) = answer {
-                // The first refusal of a delegation says why; the others follow from it.
-                refused.entry(append.delegation).or_insert(error);
-            }
-        }
-        let refused = refused.into_iter().map(|(id, error)| (id, Refused::Append(error))).collect();
-        Done { effects: group.effects, refused }
     }
 
-    /// Nothing of the group is recorded. What was running keeps running and its facts are offered again, but not for
-    /// ever; new delegations are given up at once, because nobody was told of them.
-    fn failed(&mut self, group: Group, error: StoreError) -> Done {
+    /// What was running keeps running and its facts are offered again, but not for ever.
+    fn failed(
+        &mut self,
+        open: Group,
+        mut refused: HashMap<DelegationId, Refused>,
+        error: StoreError,
+    ) -> Done {
         let since = self.trouble.as_ref().map_or_else(Instant::now, |trouble| trouble.since);
         let too_long = since.elapsed() >= TROUBLE_MAX;
         let error = if too_long { too_long_in_trouble(error) } else { self.first_told(error) };
-        let given_up = group.appends.iter().filter(|append| too_long || is_new(append));
-        let given_up: HashSet<DelegationId> = given_up.map(|append| append.delegation.clone()).collect();
+        if too_long {
+            let given_up = open.appends.iter().map(|append| append.delegation.clone());
+            refused.extend(given_up.map(|delegation| (delegation, Refused::Store(error.clone()))));
+        }
         let later = std::mem::take(&mut self.next);
-        let kept = group.appends.into_iter().chain(later.appends);
-        self.next.appends = kept.filter(|append| !given_up.contains(&append.delegation)).collect();
-        self.next.effects = group.effects.into_iter().chain(later.effects).collect();
-        self.be_in_trouble(error.clone(), since);
-        let refused = given_up.into_iter().map(|id| (id, Refused::Store(error.clone())));
-        Done { effects: Vec::new(), refused: refused.collect() }
+        let kept = open.appends.into_iter().chain(later.appends);
+        self.next.appends = kept.filter(|append| !refused.contains_key(&append.delegation)).collect();
+        self.next.effects = open.effects.into_iter().chain(later.effects).collect();
+        self.be_in_trouble(error, since);
+        Done { effects: Vec::new(), refused: refused.into_iter().collect() }
     }
 
     /// Says once what is wrong with the store.
@@ -238,6 +245,23 @@ fn too_long_in_trouble(error: StoreError) -> StoreError {
     error.remarked(&format!("for {most} s"))
 }
 
-fn is_new(append: &Append) -> bool {
-    append.facts.iter().any(|fact| matches!(fact, Fact::Accepted(_)))
+/// What is to be offered again, and the delegations of which something is not recorded for good. A new one that the store does
+/// not have is given up at once, because nobody was told of it.
+fn sorted(appends: Vec<Append>, offered: &Offered) -> (Vec<Append>, HashMap<DelegationId, Refused>) {
+    let (mut open, mut refused) = (Vec::new(), HashMap::new());
+    for (append, fate) in appends.into_iter().zip(&offered.fates) {
+        let why = match (fate, &offered.error) {
+            (Fate::Recorded, _) => continue,
+            (Fate::Refused(error), _) => Refused::Append(error.clone()),
+            (Fate::Absent, Some(error)) if is_new(&append) => Refused::Store(error.clone()),
+            (Fate::Absent | Fate::Unclear, _) => {
+                open.push(append);
+                continue;
+            }
+        };
+        // The first refusal of a delegation says why; the others follow from it.
+        refused.entry(append.delegation).or_insert(why);
+    }
+    open.retain(|append| !refused.contains_key(&append.delegation));
+    (open, refused)
 }

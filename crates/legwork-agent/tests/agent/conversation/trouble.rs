@@ -10,6 +10,8 @@ use legwork_core::ports::{StopNotice, Store};
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The writes that a conversation makes.
 const WRITES: [&str; 2] = ["append_turn", "write_steps"];
@@ -63,6 +65,38 @@ async fn inv_02_whichever_write_fails_everything_is_said_and_answered_once() {
             assert_eq!(texts(&history), expected, "write {failing} {luck:?}");
             assert_legal(&history.into_iter().map(Arc::new).collect::<Vec<_>>());
         }
+    }
+}
+
+/// The same while append number `failing` of the engine fails after it was carried out.
+async fn played_over_late_appends(failing: usize) -> (Vec<Message>, usize) {
+    let machine = Machine::new();
+    let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store)));
+    let running = machine.start_over(1, Arc::clone(&shaky) as Arc<dyn Store>).await;
+    let appends = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&appends);
+    shaky.let_decide(move |name| {
+        let is_hit = name == "append" && counted.fetch_add(1, Ordering::SeqCst) == failing;
+        if is_hit { Luck::FailsLate } else { Luck::Good }
+    });
+    let open = running.open(Echo::new(7), new_session(5)).await;
+    open.ask("u1 delegate g1a").await;
+    machine.children.free("g1a");
+    open.told("answered g1a").await;
+    open.ask("u2").await;
+    assert_eq!(machine.deliveries().await, ["delivered"], "append {failing}");
+    (machine.history(open.handle.session()).await, appends.load(Ordering::SeqCst))
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_02_whichever_append_is_made_although_it_fails_its_call_is_answered_once() {
+    let (undisturbed, appends) = played_over_late_appends(usize::MAX).await;
+    assert!(appends >= 2, "{appends}");
+    for failing in 0..appends {
+        // Deadline: in paused time what has not come after a day never comes.
+        let played = timeout(Duration::from_secs(86_400), played_over_late_appends(failing)).await;
+        let (history, _) = played.unwrap_or_else(|_| panic!("append {failing}: it never comes"));
+        assert_eq!(texts(&history), texts(&undisturbed), "append {failing}");
     }
 }
 

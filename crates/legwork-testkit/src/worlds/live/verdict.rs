@@ -16,6 +16,8 @@ use std::sync::PoisonError;
 
 /// How the id of a notice begins.
 const NOTICE: &str = "note-";
+/// What the ledger calls a delivery that waits for its session.
+const PARKED: &str = "parked";
 
 /// Everything that was ever accepted.
 pub(super) async fn records(weather: &Weather) -> Vec<DelegationRecord> {
@@ -47,7 +49,7 @@ pub(super) async fn judge(weather: &Weather, sessions: &[SessionId]) -> Result<(
     arrived_once(&records, &histories)?;
     notices_arrived(&records, &histories)?;
     weather.shared().figures.notices += records.iter().map(|record| record.notices.len() as u64).sum::<u64>();
-    in_order(weather, &histories)?;
+    in_order(weather, &records, &histories)?;
     for record in &records {
         for child in &record.accepted.children {
             steers_ended(weather, child).await?;
@@ -151,12 +153,21 @@ fn notices_arrived(
     Broken::unless(all == known, Law::OwnSession, || format!("{all} notices came, {known} to their sessions"))
 }
 
-/// What arrived first had become ready first, as far as the order in which two processes stored it is known.
-fn in_order(weather: &Weather, histories: &BTreeMap<SessionId, Vec<String>>) -> Result<(), Broken> {
+/// What arrived first had become ready first, as far as the order in which two processes stored it is known. What was parked
+/// became ready once more when its session was back: until then another process may have had it in hand.
+fn in_order(
+    weather: &Weather,
+    records: &[DelegationRecord],
+    histories: &BTreeMap<SessionId, Vec<String>>,
+) -> Result<(), Broken> {
+    let units = records.iter().flat_map(|record| record.accepted.units.iter().zip(&record.deliveries));
+    let parked = units.filter(|(_, delivery)| delivery.ledger.iter().any(|line| line.state == PARKED));
+    let parked: BTreeSet<&str> = parked.map(|(unit, _)| unit.id.as_str()).collect();
     let settled = weather.settled.lock().unwrap_or_else(PoisonError::into_inner);
     let place = |unit: &String| settled.units.iter().position(|other| other.unit.as_str() == unit);
     for (session, arrived) in histories {
-        let units = arrived.iter().filter(|unit| !unit.starts_with(NOTICE));
+        let stayed = |unit: &&String| !unit.starts_with(NOTICE) && !parked.contains(unit.as_str());
+        let units = arrived.iter().filter(stayed);
         // The dead may have stored one without hearing of it.
         let places: Vec<usize> = units.filter_map(place).collect();
         let is_before = |&later: &usize, &earlier: &usize| {

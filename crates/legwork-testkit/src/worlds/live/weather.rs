@@ -166,7 +166,10 @@ impl Shared {
         }
         if self.chance.once_in(self.fails_in) {
             self.figures.failures += 1;
-            let late = matches!(call.name, "claim" | "release" | "park" | "unpark" | "append_turn" | "ask");
+            let late = matches!(
+                call.name,
+                "append" | "claim" | "release" | "park" | "unpark" | "append_turn" | "ask"
+            );
             return if late && self.chance.once_in(2) { Luck::FailsLate } else { Luck::Fails };
         }
         match self.chance.below(4) {

@@ -1,0 +1,76 @@
+//! Offers facts to the store when its answers may be wrong in one way: it answers with an error and has recorded them all the
+//! same. After an error, and where it refuses something, what it has is read.
+//!
+//! It does not decide what becomes of facts that are not recorded.
+
+use legwork_core::fact::{Append, Fact};
+use legwork_core::ids::DelegationId;
+use legwork_core::ports::{AppendError, Store, StoreError};
+use legwork_core::record::DelegationRecord;
+use std::collections::HashMap;
+
+/// What became of facts that were offered, in their order.
+pub(crate) struct Offered {
+    pub(crate) fates: Vec<Fate>,
+    /// The first failure of the store, whatever it has recorded.
+    pub(crate) error: Option<StoreError>,
+}
+
+/// What became of one append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The store has it, from this offer or an earlier one.
+    Recorded,
+    /// It does not fit.
+    Refused(AppendError),
+    /// The store failed, and does not have it.
+    Absent,
+    /// The store failed, and does not tell whether it has it.
+    Unclear,
+}
+
+/// Offers facts in one commit. They may have been offered before, and what did not fail in the end may be offered again.
+pub(crate) async fn offer(store: &dyn Store, appends: &[Append]) -> Offered {
+    let (told, mut error) = match store.append(appends.to_vec()).await {
+        Ok(answers) => (answers.into_iter().map(Some).collect(), None),
+        Err(error) => (vec![None; appends.len()], Some(error)),
+    };
+    let mut looked: HashMap<&DelegationId, Result<Option<DelegationRecord>, StoreError>> = HashMap::new();
+    let mut fates = Vec::with_capacity(appends.len());
+    for (append, told) in appends.iter().zip(told) {
+        if told == Some(Ok(())) {
+            fates.push(Fate::Recorded);
+            continue;
+        }
+        if !looked.contains_key(&append.delegation) {
+            looked.insert(&append.delegation, store.delegation(&append.delegation).await);
+        }
+        fates.push(match (&looked[&append.delegation], told) {
+            (Ok(Some(record)), _) if holds(record, append) => Fate::Recorded,
+            (Ok(_), Some(Err(refusal))) => Fate::Refused(refusal),
+            (Ok(_), Some(Ok(())) | None) => Fate::Absent,
+            (Err(unread), _) => {
+                error.get_or_insert_with(|| unread.clone());
+                Fate::Unclear
+            }
+        });
+    }
+    Offered { fates, error }
+}
+
+/// Whether the append makes a delegation.
+pub(crate) fn is_new(append: &Append) -> bool {
+    append.facts.iter().any(|fact| matches!(fact, Fact::Accepted(_)))
+}
+
+/// Whether what is stored of a delegation has these facts. Nobody else writes facts under the id and epoch of their writer, and
+/// it writes them in their order, so their number tells.
+fn holds(record: &DelegationRecord, append: &Append) -> bool {
+    let is_ours = record.owner.id == append.owner && record.epoch == append.epoch;
+    let has_all = record.seq >= append.expected_seq + append.facts.len() as u64;
+    let is_same = append.facts.iter().all(|fact| match fact {
+        Fact::Accepted(accepted) => record.accepted.children == accepted.children,
+        Fact::Moved { .. } | Fact::Noticed { .. } | Fact::UnitSettled { .. } => true,
+    });
+    is_ours && has_all && is_same
+}

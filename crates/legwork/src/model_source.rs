@@ -35,6 +35,8 @@ pub struct Models {
     pub children: Route,
     /// Grows when a conversation changes its model and when a route is named; what was delegated before keeps its own.
     known: RwLock<HashMap<Route, Known>>,
+    /// What was added by name, the last choice last.
+    added: RwLock<Vec<(Route, String)>>,
     invocation: Invocation,
     settings: Settings,
     http: SharedHttp,
@@ -70,6 +72,7 @@ impl Models {
             main: route(&main),
             children: route(&children),
             known: RwLock::new(HashMap::new()),
+            added: RwLock::default(),
             invocation: invocation.clone(),
             settings: settings.clone(),
             http,
@@ -130,7 +133,38 @@ impl Models {
         let settings = invocation.settings()?;
         let choice = invocation.model(&settings, embedded::AVAILABLE)?;
         let route = route(&choice);
-        Ok((self.learn(choice)?.model(), route))
+        let model = self.learn(choice)?.model();
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        added.retain(|(before, _)| *before != route);
+        added.push((route.clone(), name.to_owned()));
+        Ok((model, route))
+    }
+
+    /// With which model another process is to be started so that it asks what these routes say: by the name under which it was
+    /// added here, or as this process was started. Routes of tables are found from any. Where nothing decides, it is the last
+    /// that was added.
+    ///
+    /// # Errors
+    /// The models, when there are several: a process is started with one.
+    pub fn one_for_all<'a>(
+        &self,
+        routes: impl IntoIterator<Item = &'a Route>,
+    ) -> Result<Option<String>, Vec<String>> {
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        let is_of_a_table =
+            |route: &&Route| route.table.as_deref().is_some_and(|table| table.starts_with(ROUTES));
+        let mut needed: Vec<(Option<&String>, &str)> = Vec::new();
+        for route in routes.into_iter().filter(|route| !is_of_a_table(route)) {
+            let name = added.iter().find(|(known, _)| known == route).map(|(_, name)| name);
+            if !needed.iter().any(|(other, _)| *other == name) {
+                needed.push((name, &route.model));
+            }
+        }
+        match needed.as_slice() {
+            [] => Ok(added.last().map(|(_, name)| name.clone())),
+            [(name, _)] => Ok(name.cloned()),
+            several => Err(several.iter().map(|(_, model)| (*model).to_owned()).collect()),
+        }
     }
 
     /// Builds the models of a choice and keeps them.

@@ -1,12 +1,13 @@
 //! The conversation and the engine behind a terminal: what the terminal asks for, carried out and put into words.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use legwork_agent::session::{ConversationHandle, SayError};
 use legwork_agent::transcripts::{Follow, Source};
 use legwork_core::batch::Reach;
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{ChildView, Conversations, Delegator, Facts, Pending, SessionRecord, StopNotice};
 use legwork_core::steering::Scope;
@@ -91,7 +92,8 @@ impl Host for Backstage {
 
     fn leave_to_worker(&self) -> Pending<'_, Result<String, String>> {
         Box::pin(async move {
-            let (invocation, session) = (self.invocation.clone(), self.conversation.session().clone());
+            let invocation = self.invocation_of_a_worker().await?;
+            let session = self.conversation.session().clone();
             let starting =
                 tokio::task::spawn_blocking(move || outliving::start(&invocation, session.as_str()));
             let started = starting.await.map_err(|error| error.to_string())?;
@@ -154,6 +156,34 @@ impl Host for Backstage {
 }
 
 impl Backstage {
+    /// As this process was started, but with the model that its subagents ask: `/model` may have chosen another one since.
+    async fn invocation_of_a_worker(&self) -> Result<Invocation, String> {
+        let open: BTreeSet<DelegationId> =
+            self.engine.view(None).await.into_iter().map(|view| view.delegation).collect();
+        let mut routes = Vec::new();
+        for delegation in open {
+            let record = self.store.delegation(&delegation).await;
+            let record = record.map_err(|error| format!("nothing was left: {error}"))?;
+            for record in record.iter() {
+                let children = record.children.iter().enumerate();
+                let open = children.filter(|(_, child)| child.outcome().is_none());
+                routes.extend(open.map(|(index, _)| record.accepted.setting_of(index).route));
+            }
+        }
+        let mut invocation = self.invocation.clone();
+        match self.models.one_for_all(&routes) {
+            Ok(Some(name)) => invocation.common.model = Some(name),
+            Ok(None) => {}
+            Err(several) => {
+                return Err(format!(
+                    "nothing was left: the subagents ask several models ({}), and a worker asks one; wait for some of them or stop them",
+                    several.join(", ")
+                ));
+            }
+        }
+        Ok(invocation)
+    }
+
     fn session_line(&self, record: &SessionRecord) -> String {
         let session = &record.session;
         let here = if session.id == *self.conversation.session() { "  (this one)" } else { "" };

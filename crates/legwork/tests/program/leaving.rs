@@ -16,6 +16,8 @@ const END_OF_INPUT: &str = "\u{4}";
 const COMPLETION: &str = "[The result of a subagent: delegation ";
 /// The first words of a subagent's task.
 const TASK: &str = "work on the piece ";
+/// Another model than the one that a chat begins with.
+const OTHER: &str = "openai/other";
 const PIECES: [&str; 2] = ["alpha", "beta"];
 
 /// A conversation that sends out two subagents, each with a call of its own. Each of them does something that can be counted, and
@@ -31,6 +33,10 @@ fn server() -> ScriptedServer {
             Some(name) => gate(name).say(format!("{name} is done")),
             None if last == "send them out" => {
                 calls(PIECES.map(|name| Call::new("delegate_task", json!({"goal": format!("{TASK}{name}")}))))
+            }
+            None if last.starts_with("send out ") => {
+                let name = last.trim_start_matches("send out ");
+                call("delegate_task", json!({"goal": format!("{TASK}{name}")}))
             }
             None => match PIECES.into_iter().find(|name| last.contains(&format!("{name} is done"))) {
                 Some(name) => say(format!("Noted {name}.")),
@@ -218,4 +224,68 @@ fn k33_a_chat_for_which_no_worker_can_be_started_goes_on() {
     screen.press(END_OF_INPUT);
     assert_eq!(screen.wait_for_end(), 0);
     home.assert_nothing_runs();
+}
+
+/// Another model answers from the next turn on.
+fn choose(screen: &mut Screen, model: &str) {
+    screen.press(&format!("/model {model}")).press(ENTER);
+    screen.wait_for(&format!("{model} answers"));
+}
+
+/// The model that a subagent's last request named.
+fn asked_of(server: &ScriptedServer, name: &str) -> String {
+    let log = server.log();
+    let of_it = |entry: &&Entry| first_user_text(entry).contains(&format!("{TASK}{name}"));
+    let last = log.entries().iter().rev().find(of_it).map(|entry| entry.body["model"].clone());
+    last.unwrap_or_default().as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn k33_a_worker_asks_the_model_that_was_chosen_last() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = chat(&home, &["chat"]);
+    choose(&mut screen, OTHER);
+    screen.press("send them out").press(ENTER);
+    screen.wait_for("They are on their way.");
+    PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
+    screen.wait_for("2 running");
+    screen.wait_for_rest();
+    leave_to_a_worker(&mut screen);
+    assert_eq!(screen.wait_for_end(), 0);
+    let processes = home.processes();
+    let [worker] = processes.as_slice() else { panic!("not one worker: {processes:?}") };
+    assert!(worker.command.contains(&format!("--model {OTHER}")), "{worker:?}");
+    PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
+    open_all(&server);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    assert_eq!(deliveries(&home), ["ready", "ready"], "it could go on with them");
+    PIECES.iter().for_each(|name| assert_eq!(asked_of(&server, name), "other", "{name}"));
+    resume(&home, &server, "another model");
+}
+
+#[test]
+fn k33_subagents_that_ask_different_models_are_not_left_to_a_worker_that_asks_one() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = chat(&home, &["chat"]);
+    screen.press("send out alpha").press(ENTER);
+    server.gate("alpha").wait_waiting(1);
+    screen.wait_for("1 running");
+    screen.wait_for_rest();
+    choose(&mut screen, OTHER);
+    screen.press("send out beta").press(ENTER);
+    server.gate("beta").wait_waiting(1);
+    screen.wait_for("2 running");
+    screen.wait_for_rest();
+    leave_to_a_worker(&mut screen);
+    screen.wait_for("nothing was left: the subagents ask several models");
+    server.gate("alpha").open();
+    screen.wait_for("Noted alpha.");
+    screen.wait_for_rest();
+    leave_to_a_worker(&mut screen);
+    assert_eq!(screen.wait_for_end(), 0);
+    open_all(&server);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    assert_eq!(deliveries(&home).iter().filter(|delivery| *delivery == "ready").count(), 1);
 }

@@ -9,6 +9,7 @@ use crate::recovery::{Orphans, RecoveryError};
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
+use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
@@ -191,33 +192,59 @@ impl Handle {
         answer.await.ok()
     }
 
-    /// Waits until the delegation has settled, whoever runs it. Nobody tells this process of what another one settles, and
-    /// what loses its process meanwhile is gone on with here.
-    async fn settled_anywhere(&self, delegation: &DelegationId) -> Result<(), JoinError> {
+    /// Waits until the delegation, or that unit of it, has settled, whoever runs it. Nobody tells this process of what another
+    /// one settles, and what loses its process meanwhile is gone on with here, once if it was given up here.
+    async fn settled_anywhere(
+        &self,
+        delegation: &DelegationId,
+        unit: Option<&UnitId>,
+    ) -> Result<(), JoinError> {
         let failed = |error: StoreError| JoinError::Store(error.to_string());
+        let closed = |error: RecoveryError| match error {
+            RecoveryError::Store(error) => failed(error),
+            RecoveryError::Closed => JoinError::Closed,
+        };
+        let mut was_taken_up = false;
         loop {
-            let settled = self.ask(|reply| Message::Join(delegation.clone(), reply)).await;
+            let settled = self.settled_here(delegation, unit).await;
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
             let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
-            let Some(record) = record.filter(|record| !record.is_settled()) else { return Ok(()) };
+            let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
             // Also what this process had given up: nobody has that in hand.
-            if self.is_nobodys(&record) || record.owner.id == self.wiring.owner.id {
-                let recovered = self.recover(&Orphans::Of(delegation.clone())).await;
-                let recovered = recovered.map_err(|error| match error {
-                    RecoveryError::Store(error) => failed(error),
-                    RecoveryError::Closed => JoinError::Closed,
-                })?;
+            let is_mine = record.owner.id == self.wiring.owner.id;
+            if is_mine
+                && was_taken_up
+                && let Hold::GivenUp(why) = self.hold(delegation).await.map_err(closed)?
+            {
+                return Err(JoinError::Store(why));
+            }
+            if is_mine || self.is_nobodys(&record) {
+                let recovered = self.recover(&Orphans::Of(delegation.clone())).await.map_err(closed)?;
                 if recovered.taken.contains(delegation) {
+                    was_taken_up = true;
                     continue;
                 }
                 // Another process may have been faster; otherwise nobody can go on with it now.
                 let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
-                if record.is_some_and(|record| !record.is_settled() && self.is_nobodys(&record)) {
+                if record.is_some_and(|record| !has_settled(&record, unit) && self.is_nobodys(&record)) {
                     return Err(JoinError::Orphaned(delegation.clone()));
                 }
             }
             // Deadline: the ends are rows that another process writes, so this one looks again.
             tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits while this process runs it. `None` when the engine has ended.
+    async fn settled_here(
+        &self,
+        delegation: &DelegationId,
+        unit: Option<&UnitId>,
+    ) -> Option<Result<(), String>> {
+        let delegation = delegation.clone();
+        match unit.cloned() {
+            None => self.ask(|reply| Message::Join(delegation, reply)).await,
+            Some(unit) => self.ask(|reply| Message::JoinUnit(delegation, unit, reply)).await,
         }
     }
 
@@ -274,7 +301,7 @@ impl Delegator for Handle {
     fn join(&self, delegation: &DelegationId) -> Pending<'_, Result<Joined, JoinError>> {
         let delegation = delegation.clone();
         Box::pin(async move {
-            self.settled_anywhere(&delegation).await?;
+            self.settled_anywhere(&delegation, None).await?;
             courier::collect(&self.wiring, &delegation).await
         })
     }
@@ -282,8 +309,7 @@ impl Delegator for Handle {
     fn join_unit(&self, delegation: &DelegationId, unit: &UnitId) -> Pending<'_, Result<Joined, JoinError>> {
         let (delegation, unit) = (delegation.clone(), unit.clone());
         Box::pin(async move {
-            let settled = self.ask(|reply| Message::JoinUnit(delegation.clone(), unit.clone(), reply)).await;
-            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
+            self.settled_anywhere(&delegation, Some(&unit)).await?;
             courier::collect_unit(&self.wiring, &delegation, &unit).await
         })
     }
@@ -367,6 +393,13 @@ impl Delegator for Handle {
         let live = self.live.upgrade().unwrap_or_else(|| broadcast::Sender::new(1));
         Box::new(Watcher { events: live.subscribe() })
     }
+}
+
+/// Whether the delegation, or that unit of it, has settled. A unit that it does not have is waited for by nobody.
+fn has_settled(record: &DelegationRecord, unit: Option<&UnitId>) -> bool {
+    let Some(unit) = unit else { return record.is_settled() };
+    let place = record.accepted.units.iter().position(|known| known.id == *unit);
+    place.is_none_or(|place| record.deliveries[place].state != DeliveryState::Held)
 }
 
 struct Watcher {

@@ -8,7 +8,9 @@ use legwork_core::child::ChildState;
 use legwork_core::ids::{Epoch, RequestId, SessionId};
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts, Filter, LiveEvent, Steps, StoreError, WriteSteps};
+use legwork_core::ports::{
+    Delegator, Facts, Filter, JoinError, LiveEvent, Steps, Store, StoreError, WriteSteps,
+};
 use legwork_core::pulse::LineEvent;
 use legwork_core::record::DelegationRecord;
 use legwork_core::report::{Cost, Usage};
@@ -396,6 +398,119 @@ async fn k12_a_child_that_waits_for_its_key_can_be_stopped() {
     scene.troupe.say("told");
     let record = scene.joined(&ticket).await;
     assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
+}
+
+/// Three tasks, the last two without a key, that a dead process left to the second one: the first of them is at work there.
+async fn partly_withheld(memory: &MemoryStore, store: Arc<dyn Store>) -> (Ticket, Scene) {
+    let goals = ["until told", "until another is told", "until a third is told"];
+    let mut call = batch(&goals);
+    call.tasks[1] = keyless(goals[1]);
+    call.tasks[2] = keyless(goals[2]);
+    let ticket = left(memory, call, &goals).await;
+    let scene = Scene::over_store(store, 2, options(3)).await;
+    recover(&scene, &Orphans::All).await;
+    scene.troupe.until_here("until told").await;
+    (ticket, scene)
+}
+
+/// A tree is let go of behind everything else of the same commit: what that settles is still known, and those who hear of ends
+/// hear of it.
+#[tokio::test(start_paused = true)]
+async fn fin_05_who_hears_of_ends_hears_of_those_in_the_commit_that_lets_go_of_their_tree() {
+    let memory = MemoryStore::new();
+    let (ticket, scene) = partly_withheld(&memory, Arc::new(memory.clone())).await;
+    let mut watch = scene.handle.watch();
+    scene.store.close();
+    let arrived = scene.store.arrived();
+    let handle = scene.handle.clone();
+    let mut calls = tokio::task::JoinSet::new();
+    calls.spawn(async move { handle.dispatch(pushed(8, &["deaf"])).await });
+    scene.store.until_arrived(arrived + 1).await;
+    // While that is being stored one ends, with whom nothing of the tree goes on, and another one is stopped.
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.handle.view(None).await;
+    let scope = Scope::Child(ticket.children[1].clone());
+    scene.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+    scene.store.open();
+    let record = left_to_another(&scene, &ticket).await;
+    assert_eq!(record.children[2].state, ChildState::Queued { attempts: 1 });
+    assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        // Deadline: what is not told within this time is never told.
+        let event = tokio::time::timeout(FOR_EVER, watch.next()).await.expect("both ends are told");
+        if let Some(LiveEvent::Settled { child, .. }) = event {
+            heard.push(child.child.clone());
+        }
+    }
+    assert_eq!(heard, ticket.children[..2]);
+}
+
+/// Work that is let go of and whose owner is not changed yet: the store is slow.
+async fn between_letting_go_and_its_commit(memory: &MemoryStore) -> (Ticket, Scene, Arc<ShakyStore>) {
+    let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+    let (ticket, scene) = partly_withheld(memory, shaky.clone()).await;
+    shaky.let_decide(|name| match name {
+        "enter" => Luck::Slow(Duration::from_secs(5)),
+        _other => Luck::Good,
+    });
+    scene.troupe.say("told");
+    for _ in 0..50 {
+        if !scene.handle.view(None).await.iter().any(|view| view.delegation == ticket.delegation) {
+            break;
+        }
+        scene.pass(Duration::from_millis(100)).await;
+    }
+    assert!(scene.handle.view(None).await.is_empty(), "it is let go of");
+    assert_eq!(scene.stored(&ticket.delegation).await.owner, owner(2), "and that is not stored");
+    (ticket, scene, shaky)
+}
+
+#[tokio::test(start_paused = true)]
+async fn k38_a_join_between_letting_go_and_its_commit_hears_what_is_lacking() {
+    let memory = MemoryStore::new();
+    let (ticket, scene, _shaky) = between_letting_go_and_its_commit(&memory).await;
+    let whole = scene.handle.join(&ticket.delegation);
+    let unit = scene.handle.join_unit(&ticket.delegation, &ticket.units[0].id);
+    // Deadline: in paused time a wait for something that never comes would turn for ever.
+    let both = tokio::time::timeout(FOR_EVER, async { tokio::join!(whole, unit) }).await;
+    let (whole, unit) = both.expect("nobody waits for ever");
+    assert_eq!(whole.err(), Some(JoinError::Orphaned(ticket.delegation.clone())));
+    assert_eq!(unit.err(), Some(JoinError::Orphaned(ticket.delegation)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn disp_16_who_waits_for_a_unit_of_a_tree_that_is_let_go_of_hears_what_is_lacking() {
+    let memory = MemoryStore::new();
+    let (ticket, scene) = partly_withheld(&memory, Arc::new(memory.clone())).await;
+    let (handle, id, unit) = (scene.handle.clone(), ticket.delegation.clone(), ticket.units[0].id.clone());
+    let mut joins = tokio::task::JoinSet::new();
+    joins.spawn(async move { handle.join_unit(&id, &unit).await });
+    scene.pass(Duration::from_secs(1)).await;
+    scene.troupe.say("told");
+    // Deadline: as above.
+    let joined = tokio::time::timeout(FOR_EVER, joins.join_next()).await.expect("nobody waits for ever");
+    let joined = joined.expect("it waits").expect("it does not panic");
+    assert_eq!(joined.err(), Some(JoinError::Orphaned(ticket.delegation)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn k12_a_stop_between_letting_go_and_its_commit_is_stored_for_whoever_goes_on() {
+    let memory = MemoryStore::new();
+    let (ticket, scene, shaky) = between_letting_go_and_its_commit(&memory).await;
+    let scope = Scope::Child(ticket.children[1].clone());
+    let told = scene.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+    assert_eq!((told.children.as_slice(), told.untold), (&ticket.children[1..2], None));
+    shaky.recover();
+    left_to_another(&scene, &ticket).await;
+    let heir = Scene::over(memory.clone(), 3, options(3)).await;
+    heir.troupe.gets_keys();
+    recover(&heir, &Orphans::All).await;
+    heir.troupe.say("a");
+    let record = heir.joined(&ticket).await;
+    assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
+    assert_eq!(record.children[2].outcome(), Some(Outcome::Succeeded));
 }
 
 /// Longer than anything here takes.

@@ -26,7 +26,7 @@ use crate::models::{Model, ModelError, RetryPolicy, ToolSpec};
 use crate::tools::{Site, Toolbox};
 use ask::{Answer, Asking, Call};
 use compaction::Pace;
-use correction::Corrected;
+use correction::Earlier;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Limit, StopReason};
 use legwork_core::ports::{Facts, StopNotice};
@@ -35,6 +35,7 @@ use legwork_core::report::{Cost, Report, Usage};
 use legwork_core::step::{Actor, Finish, Reply};
 use std::sync::Arc;
 use std::time::Duration;
+use steers::marked;
 use stop::Stop;
 use tally::Tally;
 use way::Way;
@@ -142,6 +143,7 @@ pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, st
         stop: Stop::new(agent.site.line.stopped()),
         ahead: Ahead::Answered,
         corrected: None,
+        answered: None,
         checked: None,
         place: 0,
         untold: Vec::new(),
@@ -165,7 +167,9 @@ struct Turn<'a> {
     /// What comes after the commit that was made last.
     ahead: Ahead,
     /// The answer that was to be corrected, if one was.
-    corrected: Option<Corrected>,
+    corrected: Option<Earlier>,
+    /// The last answer after which something was said to the agent, as long as no other came.
+    answered: Option<Earlier>,
     /// The text that was held against the schema last, and what came of it.
     checked: Option<(String, Checked)>,
     /// The place in its chain of the model that was asked last, as the journal knows it.
@@ -256,7 +260,11 @@ impl Turn<'_> {
             return Next::End(None);
         }
         let (before, mark) = (self.corrected.clone(), self.mark());
-        let said = match self.hear() {
+        let said = self.hear();
+        if !tally::is_blank(&reply.message.plain_text()) {
+            self.answered = said.is_some().then(|| Earlier::of(reply));
+        }
+        let said = match said {
             Some(said) => Some(said),
             None => self.correction(reply).await,
         };
@@ -429,6 +437,7 @@ impl Turn<'_> {
 
     async fn report(mut self, end: Result<(), Way>) -> Report {
         self.context.truncate(self.stored);
+        let (end, unanswered) = self.after_being_told(end);
         let (end, remark) = self.after_correction(end);
         let is_held_to_it = match &end {
             Ok(()) | Err(Way::Exhausted(_)) => true,
@@ -443,7 +452,7 @@ impl Turn<'_> {
         };
         let conformance = if is_held_to_it { self.conformance(remark).await } else { None };
         let answer = match &end {
-            Ok(()) => self.tally.answer(),
+            Ok(()) => marked(self.tally.answer(), unanswered),
             Err(_) => self.tally.last_text(),
         };
         let (ending, error) = match &end {

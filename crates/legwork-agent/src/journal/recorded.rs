@@ -38,6 +38,8 @@ pub struct Recorded {
     pub answer: Option<Reply>,
     /// The answer that was to be corrected, if one was.
     pub corrected: Option<Reply>,
+    /// The last answer after which something was said to the agent, as long as no other came.
+    pub answered: Option<Reply>,
 }
 
 /// A reply whose calls have not all ended.
@@ -63,8 +65,13 @@ impl Recorded {
     fn take(&mut self, step: StepRecord) {
         // Which model was asked is noted behind the call that it answered.
         let answered = if matches!(step.action, Action::Switch { .. }) { None } else { self.answer.take() };
-        if matches!(step.action, Action::Correct { .. }) {
-            self.corrected = self.corrected.take().or(answered);
+        match step.action {
+            Action::Correct { .. } => self.corrected = self.corrected.take().or(answered),
+            Action::Steer { .. } => {
+                let said = answered.filter(|reply| says_something(&reply.message));
+                self.answered = said.or(self.answered.take());
+            }
+            Action::Open | Action::Model | Action::Compact | Action::Tool { .. } | Action::Switch { .. } => {}
         }
         if matches!(step.action, Action::Model) {
             self.model_calls += 1;
@@ -121,6 +128,7 @@ impl Recorded {
         }
         if says_something(&reply.message) {
             self.messages.push(Arc::new(reply.message.clone()));
+            self.answered = None;
         }
         self.answer = Some(reply);
     }

@@ -3,10 +3,10 @@
 //!
 //! It asks nobody and stores nothing.
 
-use super::TurnLimits;
-use super::correction::Corrected;
+use super::correction::Earlier;
 use super::tally::Tally;
 use super::way::exhausted;
+use super::{TurnLimits, steers};
 use crate::contract::Contract;
 use crate::journal::Recorded;
 use crate::tools::Effect;
@@ -35,8 +35,9 @@ pub(crate) async fn concluded(recorded: &Recorded, terms: Terms<'_>) -> Report {
     let mut tally = Tally::of(terms.setting.route.model.clone(), terms.limits.same_failure_max);
     tally.resume(recorded);
     cut_off(&mut tally, recorded);
-    let corrected = recorded.corrected.as_ref().map(Corrected::of);
+    let corrected = recorded.corrected.as_ref().map(Earlier::of);
     let limit = terms.setting.allowance.exhausted_by(recorded.model_calls).filter(|_| had_ended(recorded));
+    let mut unanswered = None;
     let ((ending, error), remark) = match (&recorded.answer, &corrected, limit) {
         (Some(_), None, _) => (tally.with_answer(), None),
         (Some(_), Some(_), _) if !tally.is_blank => (tally.with_answer(), None),
@@ -47,10 +48,17 @@ pub(crate) async fn concluded(recorded: &Recorded, terms: Terms<'_>) -> Report {
             (tally.with_answer(), Some(remark))
         }
         (None, None, Some(limit)) => ((Ending::CutShort(limit), Some(exhausted(limit, terms.setting))), None),
-        (None, None, None) => ((Ending::Failed(FailureKind::Setup), Some(terms.problem.to_owned())), None),
+        (None, None, None) => match recorded.answered.as_ref().map(Earlier::of) {
+            Some(earlier) => {
+                tally.take_back(&earlier);
+                unanswered = Some(steers::remark(&format!("cannot go on: {}", terms.problem)));
+                (tally.with_answer(), None)
+            }
+            None => ((Ending::Failed(FailureKind::Setup), Some(terms.problem.to_owned())), None),
+        },
     };
     let answer = match ending {
-        Ending::Answered | Ending::CutShort(Limit::Output) => tally.answer(),
+        Ending::Answered | Ending::CutShort(Limit::Output) => steers::marked(tally.answer(), unanswered),
         Ending::CutShort(Limit::Steps | Limit::Spend) | Ending::Failed(_) | Ending::Interrupted => {
             tally.last_text()
         }

@@ -24,16 +24,16 @@ const NOT_ASKED: &str =
 /// Why nothing came of it.
 const NOTHING_SAID: &str = "it was asked once to correct its answer, and answered nothing";
 
-/// An answer that was to be corrected.
+/// An answer that was to be corrected, or after which something was said to the agent.
 #[derive(Debug, Clone)]
-pub(super) struct Corrected {
+pub(super) struct Earlier {
     pub(super) text: String,
     pub(super) finish: Finish,
 }
 
-impl Corrected {
+impl Earlier {
     pub(super) fn of(reply: &Reply) -> Self {
-        Corrected { text: reply.message.plain_text(), finish: reply.finish }
+        Earlier { text: reply.message.plain_text(), finish: reply.finish }
     }
 }
 
@@ -51,7 +51,7 @@ impl Turn<'_> {
         self.untold
             .push(LineEvent::Note(format!("the answer does not meet its schema: {}", errors.join("; "))));
         self.context.push(message.clone());
-        self.corrected = Some(Corrected::of(reply));
+        self.corrected = Some(Earlier::of(reply));
         Some(Said { action: Action::Correct { errors }, message })
     }
 

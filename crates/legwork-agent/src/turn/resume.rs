@@ -2,7 +2,7 @@
 //! those that start work rejoin it, and the effect of all others is in doubt.
 
 use super::call::{self, Batch};
-use super::correction::Corrected;
+use super::correction::Earlier;
 use super::exchange::Exchange;
 use super::{Agent, Turn, Way, words};
 use crate::journal::{Next, OpenExchange, Recorded};
@@ -15,12 +15,13 @@ impl Turn<'_> {
     /// Takes up what was recorded, and stores that it goes on.
     pub(super) async fn resume(&mut self, recorded: Recorded) -> Result<(), Way> {
         self.tally.resume(&recorded);
-        let Recorded { exchange, unfinished, answer, corrected, link, .. } = recorded;
+        let Recorded { exchange, unfinished, answer, corrected, answered, link, .. } = recorded;
         if let Some(link) = link {
             self.agent.model.take_up(&link);
             self.place = link.place;
         }
-        self.corrected = corrected.as_ref().map(Corrected::of);
+        self.corrected = corrected.as_ref().map(Earlier::of);
+        self.answered = answered.as_ref().map(Earlier::of);
         if let Some(open) = exchange {
             return self.reopen(open, &unfinished).await;
         }

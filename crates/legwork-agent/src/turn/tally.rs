@@ -1,7 +1,7 @@
 //! What is counted while a run goes on, and the report that it becomes.
 
 use super::call::Done;
-use super::correction::Corrected;
+use super::correction::Earlier;
 use super::{Agent, CUT_SHORT};
 use crate::journal::Recorded;
 use crate::tools::Effect;
@@ -94,7 +94,7 @@ impl Tally {
     }
 
     /// An earlier answer stands, since none came after it.
-    pub(super) fn take_back(&mut self, earlier: &Corrected) {
+    pub(super) fn take_back(&mut self, earlier: &Earlier) {
         self.unfinished = String::new();
         self.finish = earlier.finish;
         self.said(earlier.text.clone());

@@ -1,11 +1,12 @@
 //! What is said to an agent while it works: read once, at the next boundary, or left for the store to call missed.
 
-use crate::fakes::{Bench, FakeModel, FakeTool, Say, call};
+use crate::fakes::{Bench, FakeModel, FakeTool, Say, call, failure};
 use legwork_agent::models::ModelRequest;
 use legwork_agent::tools::{Effect, ToolOutput};
 use legwork_core::ids::RequestId;
 use legwork_core::message::Author;
 use legwork_core::outcome::{Ending, Limit};
+use legwork_core::report::FailureReason;
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
@@ -112,4 +113,80 @@ async fn ctrl_08_what_was_said_before_a_stop_or_a_limit_is_not_called_read() {
         let ending = if limit { Ending::CutShort(Limit::Steps) } else { Ending::Interrupted };
         assert_eq!((report.ending, bench.line.unheard(), bench.steps.seen()), (ending, 1, vec![]));
     }
+}
+
+/// An agent that is told something while it gives its first answer, and goes on like this.
+fn told_more(goes_on: Vec<Say>) -> Arc<OnceLock<Bench>> {
+    bench_of(|bench| {
+        let said = OnceLock::new();
+        let script = [Say::Text("blue")].into_iter().chain(goes_on);
+        let model = FakeModel::heard(script, move || {
+            let line = &bench.get().expect("the bench is set").line;
+            said.get_or_init(|| line.steer(1, "use the red one"));
+        });
+        Bench::new(model, vec![FakeTool::look("look", "seen")])
+    })
+}
+
+const UNANSWERED: &str = "[legwork: after this answer it was told something more, and ";
+
+/// Proves ENTRY-4, K14: nothing that was produced before an end is lost by what came after it.
+#[tokio::test]
+async fn ctrl_10_an_answer_stands_when_what_is_said_after_it_comes_to_nothing() {
+    let refused = || Say::Fail("It is r", failure(FailureReason::Auth, "401 Unauthorized"));
+    let look = || Say::Calls("I look again.", vec![call("a", "look", json!({}))]);
+    let failed = "what it was to do then failed: 401 Unauthorized]";
+    let cases = [
+        (vec![refused()], failed),
+        (vec![look(), refused()], failed),
+        (vec![Say::Text(" ")], "it answered nothing to it]"),
+    ];
+    for (goes_on, why) in cases {
+        let bench = told_more(goes_on);
+        let bench = bench.get().expect("the bench is set");
+        let report = bench.run().await;
+        assert_eq!(
+            (report.ending, report.error.as_deref(), report.failure_reason),
+            (Ending::Answered, None, None)
+        );
+        assert_eq!(report.answer, Some(format!("blue\n\n{UNANSWERED}{why}")));
+        assert_eq!(bench.steps.seen().len(), 1, "it was read, and is not called missed");
+        assert!(
+            bench.line.words().iter().any(|word| word.contains(UNANSWERED)),
+            "whoever reads along is told"
+        );
+    }
+}
+
+#[tokio::test]
+async fn ctrl_10_the_answer_to_what_was_said_is_the_answer_and_a_failure_without_one_before_it_stays_one() {
+    let bench = told_more(vec![Say::Text("red")]);
+    let report = bench.get().expect("the bench is set").run().await;
+    assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("red")));
+    let refused = Say::Fail("", failure(FailureReason::Auth, "401 Unauthorized"));
+    let bench = Bench::new(FakeModel::new([refused]), vec![]);
+    bench.line.steer(1, "use the red one");
+    let report = bench.run().await;
+    assert!(matches!(report.ending, Ending::Failed(_)) && report.answer.is_none(), "{report:?}");
+}
+
+/// Wherever the process of such a run dies, whoever goes on with it knows its answer.
+#[tokio::test]
+async fn k02_an_answer_before_something_was_said_is_known_after_a_crash() {
+    let refused = || Say::Fail("", failure(FailureReason::Auth, "401 Unauthorized"));
+    let look = || Say::Calls("I look again.", vec![call("a", "look", json!({}))]);
+    let whole = told_more(vec![look(), refused()]);
+    let whole = whole.get().expect("the bench is set");
+    whole.run().await;
+    let mut resumed = 0;
+    for cut in 2..whole.steps.commits() {
+        let goes_on = if cut < 3 { vec![look(), refused()] } else { vec![refused()] };
+        let bench = Bench::new(FakeModel::new(goes_on), vec![FakeTool::look("look", "seen")]);
+        let bench = Bench { steps: whole.steps.until(cut), ..bench };
+        let report = bench.resume().await;
+        assert_eq!(report.ending, Ending::Answered, "cut after commit {cut}");
+        assert!(report.answer.is_some_and(|answer| answer.starts_with("blue\n\n[legwork: ")), "{cut}");
+        resumed += 1;
+    }
+    assert!(resumed >= 2, "{resumed}");
 }

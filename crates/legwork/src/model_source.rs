@@ -115,6 +115,7 @@ impl Models {
             main: route.clone(),
             children: route,
             known: RwLock::default(),
+            added: RwLock::default(),
             invocation: invocation.clone(),
             settings: settings.clone(),
             http: SharedHttp::new(Proxies::read(|_| None)),

@@ -149,10 +149,7 @@ async fn k35_a_delegation_that_the_store_refuses_is_dropped_and_no_other() {
     scene.handle.stop(Scope::Child(refused.children[0].clone()), StopReason::Cancelled, Force::Ask).await;
     // Deadline: in paused time a wait for something that never comes would turn for ever.
     let joined = timeout(Duration::from_secs(3600), join).await.expect("it does not wait for ever");
-    assert!(
-        matches!(&joined, Err(JoinError::Store(why)) if why.contains("does not want it")),
-        "{joined:?}"
-    );
+    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("does not want it")), "{joined:?}");
     scene.troupe.until(|counts| counts.here == ["until told"]).await;
     scene.troupe.say("told");
     scene.joined(&ours).await;

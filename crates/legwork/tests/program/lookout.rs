@@ -130,9 +130,9 @@ fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
         let ended = home.legwork(&["results", id, "--wait", "--json"]).run();
         assert_eq!(ended.statuses(), ["completed"], "{ended}");
     }
-    until("the worker to put the results aside", || {
+    until("the results that were printed to count as delivered", || {
         let shown = home.legwork(&["show", &first, "--json"]).run().json();
-        (shown["units"][0]["delivery"] == json!("parked")).then_some(())
+        (shown["units"][0]["delivery"] == json!("delivered")).then_some(())
     });
     assert_eq!(worker.stderr().matches("cannot be looked for now").count(), 1, "{}", worker.stderr());
     worker.signal(Signal::SIGTERM);

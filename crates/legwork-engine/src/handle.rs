@@ -314,6 +314,11 @@ impl Delegator for Handle {
         })
     }
 
+    fn until_settled(&self, delegation: &DelegationId) -> Pending<'_, Result<(), JoinError>> {
+        let delegation = delegation.clone();
+        Box::pin(async move { self.settled_anywhere(&delegation, None).await })
+    }
+
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped> {
         Box::pin(async move {
             let notice = StopNotice { reason, force };

@@ -1,5 +1,6 @@
 //! One prompt, one answer: a session whose agent takes one turn, with everything it delegates joined. A stored session
-//! first finishes the turn in which it was cut off, and takes in the results that came back while it was closed.
+//! first finishes the turn in which it was cut off, takes in the results that came back while it was closed, and waits for those of
+//! the work that this process has taken up of it.
 //!
 //! It stores the conversation as it grows. It does not wait for children that a stop cut off, and renders nothing.
 
@@ -12,15 +13,21 @@ use super::open::{Left, OpenSession, Stored, unstored};
 use super::setup::{OpenError, SessionSetup, Which};
 use crate::tools::DELEGATE_TASK;
 use crate::turn::Start;
+use futures::future::select_all;
 use legwork_core::ids::{CallKey, ClaimId, DelegationId, SessionId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind, StopReason};
-use legwork_core::ports::{Delegator, Line, Store, StoreError};
+use legwork_core::ports::{Delegator, Filter, Line, Store, StoreError};
+use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use legwork_core::step::{Action, Actor, StepRecord};
+use std::ops::ControlFlow;
 use std::slice;
 use std::sync::Arc;
+
+/// Said of a prompt whose turn did not come.
+const NOT_ASKED: &str = "it was stopped before the prompt was asked";
 
 /// What a one-shot prompt needs.
 pub struct RunSetup {
@@ -41,8 +48,8 @@ pub struct RunSetup {
 pub struct RunOutcome {
     /// How the turn ended, with the answer and all counted facts.
     pub report: Report,
-    /// What was delegated in it, and in the turn that was finished before it, in order, or why that cannot be read. After
-    /// a stop some of it may not have settled yet.
+    /// What was taken up of earlier turns, and what was delegated in this one and in the turn that was finished before it, in order,
+    /// or why that cannot be read. After a stop some of it may not have settled yet.
     pub delegations: Result<Vec<DelegationId>, StoreError>,
     /// Whether everything that came in before the prompt was answered whole.
     pub arrivals_answered: bool,
@@ -50,8 +57,9 @@ pub struct RunOutcome {
 
 /// Opens the session, asks the prompt and joins what is delegated. The user's message is stored before anything is
 /// asked, and everything after it as soon as it is whole. A turn that was cut off before is finished first; then results
-/// that wait for the session come in, each as a turn of its own that is stored together with the end of its delivery; a
-/// message that has no answer is answered together with the prompt.
+/// that wait for the session come in, each as a turn of its own that is stored together with the end of its delivery, and so do those
+/// of what this process has in hand of the session, as soon as it has ended; a message that has no answer is answered together with
+/// the prompt. What comes into this process's hand later is waited for after the prompt.
 ///
 /// A stop comes through `stop` and reaches what was delegated too; it is not awaited there. A shutdown ends only the
 /// turn: what becomes of the children is the engine's business then. Dropping the future ends the turn where it is, and
@@ -68,9 +76,18 @@ pub async fn run_prompt(
     let (mut session, left) = OpenSession::open(session, which).await?;
     let from = first_step(&session, &left);
     let line: Arc<dyn Line> = Arc::new(line);
-    let mut turns = Turns { session: &mut session, line, listener, asked: false, arrivals_answered: true };
+    let mut turns = Turns {
+        session: &mut session,
+        delegator: delegator.as_ref(),
+        line,
+        listener,
+        asked: false,
+        arrivals_answered: true,
+        taken_up: Vec::new(),
+        left_out: Vec::new(),
+    };
     let asked = turns.ask(left, prompt).await;
-    let Turns { asked: has_asked, arrivals_answered, .. } = turns;
+    let Turns { asked: has_asked, arrivals_answered, taken_up, .. } = turns;
     let report = match asked {
         Ok(report) => report,
         Err(error) if has_asked => unstored(&error),
@@ -79,14 +96,18 @@ pub async fn run_prompt(
             return Err(error.into());
         }
     };
-    // What a turn left running that could not be stored is stopped as well.
-    if let (Ending::Interrupted | Ending::Failed(FailureKind::Store), Some(notice)) =
-        (report.ending, stop.notice())
-        && notice.reason != StopReason::Shutdown
+    // What a turn left running that could not be stored is stopped as well. After an answer there is nothing, unless something was
+    // waited for.
+    if let Some(notice) = stop.notice().filter(|notice| notice.reason != StopReason::Shutdown)
+        && (is_last(&report) || !arrivals_answered)
     {
         delegator.stop(Scope::Session(session.id().clone()), notice.reason, notice.force).await;
     }
     let delegations = delegations(&*session.setup().store, session.id(), from).await;
+    let delegations = delegations.map(|called| {
+        let own = called.into_iter().filter(|id| !taken_up.contains(id)).collect::<Vec<_>>();
+        taken_up.iter().cloned().chain(own).collect()
+    });
     session.close().await;
     Ok(RunOutcome { report, delegations, arrivals_answered })
 }
@@ -109,12 +130,17 @@ enum FirstStep {
 /// The turns of one run.
 struct Turns<'a> {
     session: &'a mut OpenSession,
+    delegator: &'a dyn Delegator,
     line: Arc<dyn Line>,
     listener: SessionListener,
     /// Whether there was a turn.
     asked: bool,
-    /// Whether every turn that took something in has ended with an answer.
+    /// Whether everything that was waited for came in, and every turn that took something in has ended with an answer.
     arrivals_answered: bool,
+    /// What was waited for although no turn here had asked for it.
+    taken_up: Vec<DelegationId>,
+    /// Those of it that are not waited for any more.
+    left_out: Vec<DelegationId>,
 }
 
 impl Turns<'_> {
@@ -125,11 +151,86 @@ impl Turns<'_> {
                 return Ok(report);
             }
         }
-        if let Some(report) = self.take_in().await? {
+        if let Some(report) = self.finish_earlier().await? {
             return Ok(report);
         }
         self.session.say(&Message::text(Author::User, prompt.as_str()), &[]).await?;
-        Ok(self.turn(Cause::User(prompt), Start::Turn).await)
+        let report = self.turn(Cause::User(prompt), Start::Turn).await;
+        if !is_last(&report) {
+            self.finish_later().await;
+        }
+        Ok(report)
+    }
+
+    /// Takes in what waits for the session, and what this process has in hand of it as that ends. Gives the report of a turn after
+    /// which there is no other.
+    async fn finish_earlier(&mut self) -> Result<Option<Report>, StoreError> {
+        loop {
+            let in_hand = self.in_hand().await?;
+            if let Some(report) = self.take_in().await? {
+                return Ok(Some(report));
+            }
+            if in_hand.is_empty() {
+                return Ok(None);
+            }
+            if self.until_one_settled(&in_hand).await.is_break() {
+                self.arrivals_answered = false;
+                return Ok(Some(Report {
+                    error: Some(NOT_ASKED.to_owned()),
+                    ..Report::bare(Ending::Interrupted)
+                }));
+            }
+        }
+    }
+
+    /// The same behind the prompt's own turn, whose answer stands: work of the session may have lost its process meanwhile.
+    async fn finish_later(&mut self) {
+        match self.in_hand().await {
+            Ok(in_hand) if in_hand.is_empty() => return,
+            Ok(_) => {}
+            Err(error) => return self.not_waited_for(&error.to_string()),
+        }
+        match self.finish_earlier().await {
+            Ok(None) => {}
+            Ok(Some(_last)) => self.arrivals_answered = false,
+            Err(error) => self.not_waited_for(&error.to_string()),
+        }
+    }
+
+    /// What this process works on for the session and no turn waits for.
+    async fn in_hand(&mut self) -> Result<Vec<DelegationId>, StoreError> {
+        let setup = self.session.setup();
+        let open = setup.store.delegations(Filter::OpenOf(self.session.id().clone())).await?;
+        let mine = open.into_iter().filter(|record| {
+            record.accepted.lineage.parent.is_none() && record.owner.id == setup.fence.owner
+        });
+        // They come newest first.
+        let mut mine: Vec<DelegationId> = mine.map(|record| record.accepted.delegation).collect();
+        mine.reverse();
+        mine.retain(|id| !self.left_out.contains(id));
+        let new: Vec<DelegationId> = mine.iter().filter(|id| !self.taken_up.contains(id)).cloned().collect();
+        self.taken_up.extend(new);
+        Ok(mine)
+    }
+
+    /// Waits for the first of them to end, unless a stop comes before.
+    async fn until_one_settled(&mut self, in_hand: &[DelegationId]) -> ControlFlow<()> {
+        let waits = in_hand.iter().map(|id| self.delegator.until_settled(id));
+        let settled = tokio::select! {
+            biased;
+            _notice = self.line.stopped() => return ControlFlow::Break(()),
+            (settled, index, _others) = select_all(waits) => settled.map_err(|error| (error, index)),
+        };
+        if let Err((error, index)) = settled {
+            self.left_out.push(in_hand[index].clone());
+            self.not_waited_for(&error.to_string());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn not_waited_for(&mut self, why: &str) {
+        self.arrivals_answered = false;
+        self.line.tell(LineEvent::Note(format!("results of earlier work are not waited for: {why}")));
     }
 
     /// Takes in what waits for the session. Gives the report of a turn after which there is no other.

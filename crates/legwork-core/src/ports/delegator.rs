@@ -39,6 +39,15 @@ pub trait Delegator: Send + Sync {
     /// As [`Delegator::join`], for one unit of the delegation.
     fn join_unit(&self, delegation: &DelegationId, unit: &UnitId) -> Pending<'_, Result<Joined, JoinError>>;
 
+    /// Waits until every child of the delegation has settled, whoever runs it, and claims nothing. What loses its process meanwhile
+    /// is gone on with here.
+    ///
+    /// # Errors
+    /// [`JoinError`]: nobody can go on with it now, or that cannot be found out.
+    ///
+    /// Dropping the future ends the wait and stops nothing.
+    fn until_settled(&self, delegation: &DelegationId) -> Pending<'_, Result<(), JoinError>>;
+
     /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends. A delegation, unit
     /// or child that another process runs is asked through the store; a session, and everything, mean this process.
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped>;

@@ -54,6 +54,10 @@ impl Delegator for Door {
         self.behind.join_unit(delegation, unit)
     }
 
+    fn until_settled(&self, delegation: &DelegationId) -> Pending<'_, Result<(), JoinError>> {
+        self.behind.until_settled(delegation)
+    }
+
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped> {
         self.behind.stop(scope, reason, force)
     }

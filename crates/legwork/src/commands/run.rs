@@ -168,6 +168,9 @@ async fn go_on(invocation: &Invocation, workplace: &Workplace, session: &Session
         return Err(error);
     }
     let recovered = orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
+    if recovered.resumed > 0 && !invocation.common.quiet {
+        stderr::tell("note: the prompt is asked when their results are there");
+    }
     orphans::cannot_go_on(&recovered).map_or(Ok(()), Err)
 }
 

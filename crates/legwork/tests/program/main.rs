@@ -44,6 +44,7 @@ mod state_trouble;
 mod steer;
 mod stop;
 mod store_faults;
+mod taken_up;
 mod terminal_view;
 mod texts;
 mod tools;

@@ -237,6 +237,15 @@ impl Delegator for FakeDelegator {
         })
     }
 
+    fn until_settled(&self, delegation: &DelegationId) -> Pending<'_, Result<(), JoinError>> {
+        let delegation = delegation.clone();
+        Box::pin(async move {
+            let joined = self.join(&delegation).await?;
+            let given_back = self.store.release(joined.claims, Timestamp(1), "nobody takes it yet").await;
+            given_back.map_err(|error| JoinError::Store(error.to_string()))
+        })
+    }
+
     /// Tells every child that is shown and that has not ended.
     fn stop(&self, scope: Scope, _: StopReason, _: Force) -> Pending<'_, Stopped> {
         let views = self.views.lock().expect("no holder panics");

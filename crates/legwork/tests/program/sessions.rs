@@ -179,7 +179,12 @@ fn route_07_a_copy_has_the_history_and_owns_nothing() {
     assert_eq!(json(&sessions(&home, &["show", "second"]))["session_id"], json!(copy), "a beginning will do");
     assert_eq!(home.legwork(&["show", "second try", "--json"]).run().json()["session_id"], json!(copy));
     assert_eq!(by_name["open_in_pid"], Value::Null, "nobody has it open");
-    sessions(&home, &["fork", &id, "--name", "second try"]).assert_refused(3, "state", &["second try"]);
+    let taken = sessions(&home, &["fork", &id, "--name", "second try"]);
+    taken.assert_refused(
+        2,
+        "usage",
+        &["\"second try\" is taken", &copy, "`--name \"second try-2\"` is free"],
+    );
     assert_eq!(list(&home, &[]).len(), 2, "nothing is left of what was refused");
     for wrong in ["", "ses_1", " x", "a\nb"] {
         sessions(&home, &["fork", &id, "--name", wrong]).assert_refused(2, "usage", &["name"]);

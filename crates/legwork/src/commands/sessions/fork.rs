@@ -1,7 +1,7 @@
 //! `legwork sessions fork`: a new session with a copy of the conversation. It owns nothing of the old one: what was
 //! delegated there comes back there.
 
-use legwork_core::ports::{Conversations, NewSession, SessionRecord, Turn};
+use legwork_core::ports::{Conversations, NewSession, SessionRecord, StoreError, Turn};
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
 
@@ -25,6 +25,9 @@ pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliErro
         let message = format!("there is nothing in {} to copy", from.session.id);
         return Err(CliError::new(Kind::Refused, message));
     }
+    if let Some(name) = &name {
+        refuse_taken(&store, (&from.session.folder, name)).await?;
+    }
     let owner = owner::enter(store.as_ref()).await?;
     let session = NewSession {
         id: owner.new_session(),
@@ -46,6 +49,18 @@ pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliErro
     ))
 }
 
+/// A name belongs to one session of a folder.
+async fn refuse_taken(store: &SqliteStore, (folder, name): (&str, &str)) -> Result<(), CliError> {
+    let known = store.sessions(Some(folder)).await?;
+    let with = |name: &str| known.iter().find(|known| known.session.name.as_deref() == Some(name));
+    let Some(holder) = with(name) else { return Ok(()) };
+    let free = (2..).map(|number| format!("{name}-{number}")).find(|free| with(free).is_none());
+    let message =
+        format!("the name {name:?} is taken in {folder} by {}; nothing was copied", holder.session.id);
+    let hint = free.map(|free| format!("`--name {free:?}` is free")).unwrap_or_default();
+    Err(CliError::new(Kind::Usage, message).with_hint(hint))
+}
+
 /// Copies the history, and removes the new session when that fails.
 async fn copy(
     store: &SqliteStore,
@@ -55,7 +70,13 @@ async fn copy(
 ) -> Result<usize, CliError> {
     let messages = store.history(&from.session.id).await?;
     let copied = messages.len();
-    store.create_session(to.clone(), &owner.record.id).await?;
+    if let Err(error) = store.create_session(to.clone(), &owner.record.id).await {
+        // Somebody may have taken the name meanwhile.
+        if let (StoreError::Conflict(_), Some(name)) = (&error, &to.name) {
+            refuse_taken(store, (&to.folder, name)).await?;
+        }
+        return Err(error.into());
+    }
     let turn = Turn {
         session: to.id.clone(),
         writer: owner.record.id.clone(),

@@ -34,8 +34,15 @@ pub fn start(invocation: &Invocation, id: &str) -> io::Result<()> {
     let arguments = arguments(invocation, id).map_err(|error| io::Error::other(error.to_string()))?;
     let log = log(invocation, id)?;
     mark(&log);
-    let program = std::env::current_exe()?;
+    let program = program()?;
     start_outliving(&program, &arguments, invocation.paths.working_folder(), log).map(drop)
+}
+
+/// The program as it runs here. An upgrade may have put another one in its place, or nothing; the system keeps the one that runs.
+fn program() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    let running = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+    Ok(if path.exists() || !running.exists() { path } else { running })
 }
 
 fn arguments(invocation: &Invocation, id: &str) -> Result<Vec<OsString>, CliError> {

@@ -97,7 +97,12 @@ impl Host for Backstage {
             let starting =
                 tokio::task::spawn_blocking(move || outliving::start(&invocation, session.as_str()));
             let started = starting.await.map_err(|error| error.to_string())?;
-            started.map_err(|error| format!("no worker could be started, so nothing was left: {error}"))?;
+            let id = self.conversation.session();
+            started.map_err(|error| {
+                format!(
+                    "no worker could be started, so nothing was left: {error}. `legwork worker --only {id}`, started in another terminal, goes on with the subagents once this one is closed"
+                )
+            })?;
             Ok("a worker goes on with the subagents; `legwork ps` shows them, and their results wait for this conversation".to_owned())
         })
     }

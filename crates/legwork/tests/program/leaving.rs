@@ -56,7 +56,10 @@ fn chat(home: &Home, arguments: &[&str]) -> Screen {
 
 /// A chat whose two subagents have done their first step and wait for their model.
 fn with_two_at_work(home: &Home, server: &ScriptedServer) -> Screen {
-    let mut screen = chat(home, &["chat"]);
+    two_at_work(chat(home, &["chat"]), server)
+}
+
+fn two_at_work(mut screen: Screen, server: &ScriptedServer) -> Screen {
     screen.press("send them out").press(ENTER);
     screen.wait_for("They are on their way.");
     PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
@@ -119,6 +122,31 @@ fn first_user_text(entry: &Entry) -> String {
 
 fn open_all(server: &ScriptedServer) {
     PIECES.iter().for_each(|name| server.gate(name).open());
+}
+
+/// An upgrade puts another file in the place of the program, or takes it away.
+#[test]
+fn k33_a_chat_whose_program_was_replaced_is_left_to_a_worker_all_the_same() {
+    for replaced in [true, false] {
+        let server = server();
+        let home = Home::with(&server);
+        let order = home.legwork(&["chat"]).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+        let screen = order.after("cp \"$0\" installed && exec ./installed \"$@\"").at_terminal(120, 30);
+        screen.wait_for("›");
+        let mut screen = two_at_work(screen, &server);
+        let program = home.project().join("installed");
+        if replaced {
+            home.write("new", "not a program");
+            fs::rename(home.project().join("new"), &program).expect("it is replaced");
+        } else {
+            fs::remove_file(&program).expect("it is removed");
+        }
+        leave_to_a_worker(&mut screen);
+        assert_eq!(screen.wait_for_end(), 0);
+        open_all(&server);
+        resume(&home, &server, "replaced");
+        home.assert_nothing_runs();
+    }
 }
 
 #[test]

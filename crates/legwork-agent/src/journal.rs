@@ -197,10 +197,10 @@ impl Journal {
             self.intend(&mut commit, [action]);
             self.finish(&mut commit, [Product::Output(result)]);
         }
-        match (&self.history, next) {
+        match (&self.history, self.exchange.is_whole()) {
             (None, _) => commit.acknowledge = acknowledge,
-            (Some(_), Next::Tools(_)) => self.exchange.hold(acknowledge),
-            (Some(_), Next::Model(_) | Next::Compact(_) | Next::End(_)) => {
+            (Some(_), false) => self.exchange.hold(acknowledge),
+            (Some(_), true) => {
                 self.exchange.hold(acknowledge);
                 let (messages, claims) = std::mem::take(&mut self.exchange).whole();
                 commit.grown.extend(messages);

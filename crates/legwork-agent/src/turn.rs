@@ -27,6 +27,7 @@ use crate::tools::{Site, Toolbox};
 use ask::{Answer, Asking, Call};
 use compaction::Pace;
 use correction::Earlier;
+use exchange::lets_finish;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Limit, StopReason};
 use legwork_core::ports::{Facts, StopNotice};
@@ -252,11 +253,11 @@ impl Turn<'_> {
     }
 
     /// After an answer nothing comes, unless something was said to the agent while it answered, or its answer does not meet
-    /// its schema: then it is asked again, if it may. A child whose process ends is asked by whoever goes on with it.
+    /// its schema: then it is asked again, if it may. Where the process ends it is asked by whoever goes on.
     async fn after_answer(&mut self, reply: &Reply) -> Next {
         self.ahead = Ahead::Answered;
         let stop = self.stop.now();
-        if stop.is_some_and(|notice| !self.lets_finish(notice)) || self.exhausted().is_some() {
+        if stop.is_some_and(|notice| !lets_finish(notice)) || self.exhausted().is_some() {
             return Next::End(None);
         }
         let (before, mark) = (self.corrected.clone(), self.mark());
@@ -336,7 +337,7 @@ impl Turn<'_> {
             self.note_link().await?;
             let heard = tokio::select! {
                 biased;
-                notice = self.stop.heard() => match self.lets_finish(notice) {
+                notice = self.stop.heard() => match lets_finish(notice) {
                     // A reply that comes within the grace need not be paid for again.
                     true => Ok(asking.go_on().await),
                     false => Err(notice),

@@ -145,6 +145,11 @@ impl Handle {
         detached::accept(&self.wiring, batch, independent).await
     }
 
+    /// Tells the engine to end, and waits for nothing: its children have their stop grace from now on. [`Engine::close`] waits.
+    pub async fn release(&self) {
+        self.tell(Message::Release).await;
+    }
+
     /// Waits until every child of the delegation has settled, and claims nothing. Ends at once for one that this
     /// process does not run.
     pub async fn settled(&self, delegation: &DelegationId) {

@@ -53,6 +53,7 @@ pub enum EndedBy {
 #[derive(Debug, Default)]
 pub struct Attention {
     interrupted: bool,
+    released: bool,
 }
 
 impl Attention {
@@ -61,16 +62,28 @@ impl Attention {
         self.interrupted
     }
 
+    /// Whether it was to be released.
+    pub fn is_released(&self) -> bool {
+        self.released
+    }
+
     /// What ended work that came to an end.
     pub fn ended_by(&self) -> EndedBy {
-        if self.interrupted { EndedBy::Interrupt } else { EndedBy::Itself }
+        match (self.interrupted, self.released) {
+            (true, _) => EndedBy::Interrupt,
+            (false, true) => EndedBy::Release,
+            (false, false) => EndedBy::Itself,
+        }
     }
 
     /// What a signal means after those before it.
     pub fn what_is_meant(&mut self, asked: Asked) -> Meant {
-        match (asked, self.interrupted) {
+        match (asked, self.interrupted || self.released) {
             (Asked::Interrupt | Asked::Release, true) => Meant::LeaveAtOnce,
-            (Asked::Release, false) => Meant::Release,
+            (Asked::Release, false) => {
+                self.released = true;
+                Meant::Release
+            }
             (Asked::Interrupt, false) => {
                 self.interrupted = true;
                 Meant::Stop

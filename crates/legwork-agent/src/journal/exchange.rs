@@ -35,6 +35,11 @@ impl Exchange {
         self.claims.extend(claims);
     }
 
+    /// Whether every call of the reply has its result.
+    pub(super) fn is_whole(&self) -> bool {
+        self.reply.as_ref().is_none_or(|reply| self.results.len() >= reply.calls().count())
+    }
+
     /// The reply and its results as messages, with the claims they carry.
     pub(super) fn whole(self) -> (Vec<Message>, Vec<ClaimId>) {
         let Exchange { reply, results, claims } = self;

@@ -40,6 +40,8 @@ pub struct Recorded {
     pub corrected: Option<Reply>,
     /// The last answer after which something was said to the agent, as long as no other came.
     pub answered: Option<Reply>,
+    /// Whether the last that is recorded is the result of a call: the process ended in good order before the model was asked again.
+    pub awaits_reply: bool,
 }
 
 /// A reply whose calls have not all ended.
@@ -73,6 +75,7 @@ impl Recorded {
             }
             Action::Open | Action::Model | Action::Compact | Action::Tool { .. } | Action::Switch { .. } => {}
         }
+        self.awaits_reply = matches!(step.action, Action::Tool { .. }) && step.state != StepState::Intended;
         if matches!(step.action, Action::Model) {
             self.model_calls += 1;
         }

@@ -195,6 +195,15 @@ impl ConversationHandle {
         wait(&mut desk, |desk| desk.is_idle() || desk.is_closed()).await;
     }
 
+    /// Lets go of the conversation for whoever opens the session next: no turn begins any more, and of the one that runs a reply or
+    /// a command that is under way comes to its end and is stored. Returns when [`Conversation::run`] has ended, which may take
+    /// as long as they do; [`ConversationHandle::close`] drops them.
+    pub async fn let_go(&self) {
+        let mut desk = self.shared.desk.subscribe();
+        self.shared.desk.send_modify(Desk::let_go);
+        wait(&mut desk, Desk::is_closed).await;
+    }
+
     /// Ends the conversation: the turn that runs is stopped for `reason`, the session is given free, and results that
     /// have not come in yet stay stored. A [`StopReason::Shutdown`] drops the turn instead, to be taken up by whoever
     /// opens the session next. Children go on in any case. Returns when [`Conversation::run`] has ended.

@@ -286,7 +286,8 @@ async fn read(setup: &SessionSetup, id: &SessionId) -> Result<(Journal, Context,
         journal.hold(arrivals::carried(setup, &actor, open).await?);
     }
     let last = messages.iter().rev().map(|message| message.author).find(|author| *author != Author::Summary);
-    let is_open = !recorded.unfinished.is_empty() || recorded.exchange.is_some();
+    let is_let_go = recorded.awaits_reply && last == Some(Author::Tool);
+    let is_open = !recorded.unfinished.is_empty() || recorded.exchange.is_some() || is_let_go;
     let left = match last {
         None | Some(Author::System | Author::Assistant) => Left::Nothing,
         Some(Author::User | Author::Completion | Author::Tool | Author::Summary) if is_open => {

@@ -13,7 +13,7 @@ use legwork_core::outcome::StopReason;
 use legwork_core::ports::StopNotice;
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::TraceItem;
-use legwork_core::step::{Actor, Reply};
+use legwork_core::step::Reply;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -68,12 +68,24 @@ fn is_harmless(batch: &Batch) -> bool {
     batch.calls.iter().all(|prepared| prepared.effect() != Effect::Changes)
 }
 
+/// Whether what runs may come to its end although a stop came, and nothing more begins: what belongs to a process that is told to
+/// end goes on elsewhere or later, and has until it is dropped.
+pub(super) fn lets_finish(notice: StopNotice) -> bool {
+    notice.reason == StopReason::Shutdown
+}
+
+/// Whether calls that a shutdown cut off stay begun in the journal: whoever goes on makes those again that change nothing, and
+/// rejoins what others had started.
+fn is_left_open(batch: &Batch, notice: StopNotice) -> bool {
+    lets_finish(notice) && is_harmless(batch)
+}
+
 impl Turn<'_> {
     /// Stores a reply with calls and carries them out.
     pub(super) async fn carry_out(&mut self, reply: Reply) -> Result<(), Way> {
         let batches = call::batches(call::prepare(self.agent, &reply)).into();
         let exchange = Exchange { reply: reply.message.clone(), results: Vec::new(), batches };
-        if let Some(notice) = self.stop.now().filter(|notice| self.lets_finish(*notice)) {
+        if let Some(notice) = self.stop.now().filter(|notice| lets_finish(*notice)) {
             self.accept(reply, &Next::End(None)).await?;
             return Err(Way::Stopped(notice));
         }
@@ -87,10 +99,10 @@ impl Turn<'_> {
         while let Some(batch) = exchange.batches.pop_front() {
             let ran = self.run_batch(&batch).await;
             let stopped = ran.stopped;
-            if let Some(notice) = stopped.filter(|notice| self.is_left_open(&batch, *notice)) {
+            if let Some(notice) = stopped.filter(|notice| is_left_open(&batch, *notice)) {
                 return Err(Way::Stopped(notice));
             }
-            let ending = stopped.filter(|notice| self.lets_finish(*notice));
+            let ending = stopped.filter(|notice| lets_finish(*notice));
             let mut outputs = match stopped {
                 Some(notice) if ending.is_none() => exchange.given_up(notice.reason),
                 Some(_) | None => Outputs::default(),
@@ -100,7 +112,7 @@ impl Turn<'_> {
             let all = ended.chain(outputs.never_begun.iter().map(|(_, result)| result));
             exchange.results.extend(all.cloned());
             if let Some(notice) = ending.filter(|_| !exchange.batches.is_empty()) {
-                // The other calls are for whoever goes on with the child.
+                // The other calls are for whoever goes on.
                 self.journal.ran(outputs, &Next::End(None)).await?;
                 self.settled();
                 return Err(Way::Stopped(notice));
@@ -110,18 +122,6 @@ impl Turn<'_> {
             self.settled();
         }
         Ok(())
-    }
-
-    /// Whether what runs may come to its end although a stop came, and nothing more begins: a child whose process is told to
-    /// end goes on elsewhere, and has until its engine drops it.
-    pub(super) fn lets_finish(&self, notice: StopNotice) -> bool {
-        notice.reason == StopReason::Shutdown && matches!(self.agent.site.actor, Actor::Child(_))
-    }
-
-    /// Whether calls that a shutdown cut off stay begun in the journal of a child: whoever goes on with it makes those again
-    /// that change nothing, and rejoins what others had started.
-    fn is_left_open(&self, batch: &Batch, notice: StopNotice) -> bool {
-        self.lets_finish(notice) && is_harmless(batch)
     }
 
     /// All calls of the reply have results: both become part of the context.
@@ -160,7 +160,7 @@ impl Turn<'_> {
                 biased;
                 notice = self.stop.heard(), if stopped.is_none() => {
                     stopped = Some(notice);
-                    let ends = self.lets_finish(notice) && !is_harmless(batch);
+                    let ends = lets_finish(notice) && !is_harmless(batch);
                     // Calls of which none has begun are begun in the journal all the same: they come to their end, or whoever
                     // goes on would have to doubt them.
                     let any = begun.iter().any(|begun| begun.load(Ordering::Relaxed));

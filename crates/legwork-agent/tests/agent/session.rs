@@ -49,6 +49,19 @@ impl Desk {
         Desk { delegator: Arc::new(delegator), told, line: Some(line), stop }
     }
 
+    /// The desk of another process, over what the first one stored.
+    fn over(delegator: Arc<FakeDelegator>) -> Self {
+        let (line, stop) = SessionLine::new(Box::new(|_| ()));
+        Desk { delegator, told: Arc::default(), line: Some(line), stop }
+    }
+
+    /// Asks once more in the stored session.
+    async fn goes_on(mut self, model: Arc<FakeModel>, tools: Vec<Arc<dyn Tool>>) -> RunOutcome {
+        let line = self.line.take().expect("a desk runs once");
+        let setup = RunSetup { which: Which::Stored(session_id()), ..self.setup(model, tools) };
+        run_prompt(setup, line, &self.stop).await.expect("it is free")
+    }
+
     fn setup(&self, model: Arc<FakeModel>, tools: Vec<Arc<dyn Tool>>) -> RunSetup {
         let delegate = DelegateTool::new(crate::delegate_calls::OPTIONS);
         delegate.connect(Arc::clone(&self.delegator) as Arc<dyn Delegator>);
@@ -262,7 +275,46 @@ async fn a_shutdown_ends_the_turn_and_leaves_the_children_to_the_engine() {
     assert_eq!(desk.delegator.stops(), []);
     let history = desk.history().await;
     assert_legal(&history);
-    assert_eq!(texts(&history), ["What colour is it?", "I delegate.", ""], "whoever goes on asks again");
+    assert_eq!(texts(&history), ["What colour is it?"], "whoever goes on rejoins the call");
+}
+
+/// Of two calls the first ends although the process is told to, and the second is for whoever goes on.
+#[tokio::test]
+async fn k33_a_call_that_is_under_way_at_a_shutdown_ends_and_the_next_is_left() {
+    let begun = Arc::new(Notify::new());
+    let (hanging, stop_came) = (Arc::clone(&begun), Arc::new(Notify::new()));
+    let goes_on = Arc::clone(&stop_came);
+    let change = FakeTool::new("change", Effect::Changes, move |_| {
+        let (begun, goes_on) = (Arc::clone(&hanging), Arc::clone(&goes_on));
+        Box::pin(async move {
+            begun.notify_one();
+            goes_on.notified().await;
+            ToolOutput::ok("ok")
+        })
+    });
+    let mut desk = Desk::new().await;
+    let calls = ["a", "b"].map(|id| call(id, "change", json!({}))).to_vec();
+    let model = FakeModel::new([Say::Calls("I change.", calls)]);
+    let stop = desk.stop.clone();
+    let counted = Arc::clone(&change);
+    let (outcome, ()) = tokio::join!(desk.run(model, vec![change]), async {
+        begun.notified().await;
+        stop.stop(StopNotice { reason: StopReason::Shutdown, ..NOTICE });
+        stop_came.notify_one();
+    });
+    let report = outcome.expect("it ran").report;
+    assert_eq!((report.ending, report.in_doubt.len(), counted.calls()), (Ending::Interrupted, 0, 1));
+    assert_eq!(texts(&desk.history().await), ["What colour is it?"], "with all its results or not at all");
+    let again = Desk::over(Arc::clone(&desk.delegator));
+    let look = FakeTool::new("change", Effect::Changes, |_| Box::pin(async { ToolOutput::ok("ok") }));
+    let later = Arc::clone(&look);
+    let model = FakeModel::new([Say::Text("Changed."), Say::Text("It is blue.")]);
+    let outcome = again.goes_on(model, vec![look]).await;
+    assert_eq!((outcome.report.answer.as_deref(), later.calls()), (Some("It is blue."), 1));
+    let history = desk.history().await;
+    assert_legal(&history[..5]);
+    let said = ["What colour is it?", "I change.", "", "Changed.", "What colour is it?", "It is blue."];
+    assert_eq!(texts(&history), said);
 }
 
 #[tokio::test]

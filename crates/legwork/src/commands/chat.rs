@@ -283,11 +283,18 @@ async fn leave(
     (mut open, signals): (Open, &mut Signals),
     reason: StopReason,
 ) -> Vec<String> {
+    signals.allow(workplace.stop_grace());
+    if reason == StopReason::Shutdown {
+        // What is under way in the turn and in subagents comes to its end in the same time; the turn is told first, so that it
+        // does not hear of the end from its subagents.
+        let released = async { tokio::join!(open.handle.let_go(), workplace.handle.release()) };
+        // Deadline: what has not ended by then is dropped, to be gone on with by whoever opens the session.
+        tokio::time::timeout(workplace.stop_grace(), signals.unless_insisted(released)).await.ok();
+    }
     let closing = async {
         open.handle.close(reason).await;
         open.talking.join_next().await
     };
-    signals.allow(workplace.stop_grace());
     // Deadline: a program that was told to end must be gone in time; what is stored is resumable.
     let farewell = tokio::time::timeout(workplace.stop_max(), signals.unless_insisted(closing)).await;
     let unsaid = match farewell {

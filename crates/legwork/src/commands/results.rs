@@ -50,7 +50,10 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         match waiting::until_settled(invocation, (&store, &id), &mut signals).await? {
             Waited::Settled(Some(owner)) => (owner, Some(signals)),
             Waited::Settled(None) => (owner::enter(store.as_ref()).await?, Some(signals)),
-            Waited::Left(exit) => return Ok(exit),
+            Waited::Left(exit) => {
+                left(invocation, &store, (&id, wanted), &mut signals).await;
+                return Ok(exit);
+            }
         }
     } else {
         let owner = Owner::new();
@@ -124,6 +127,32 @@ async fn gather(
         Vec::new()
     });
     Ok(Gathered { record, claims, missed, subtrees })
+}
+
+/// The last words of a wait that a signal has ended: nobody has taken anything, and what is not there yet goes on with whoever asks
+/// next.
+async fn left(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    (id, wanted): (&DelegationId, Vec<usize>),
+    signals: &mut Signals,
+) {
+    let record = match signals.unless_insisted(store.delegation(id)).await {
+        Some(Ok(Some(record))) => record,
+        Some(Err(error)) => return tracing::warn!(%error, "what is stored by now cannot be read"),
+        Some(Ok(None)) | None => return,
+    };
+    if invocation.common.json {
+        let text = text(invocation, &Outcomes::of(&record, wanted));
+        if let Err(error) = stdout::print_attended(text, signals).await {
+            tracing::warn!(%error, "what is stored by now could not be written out");
+        }
+    }
+    if !invocation.common.quiet && !record.is_settled() {
+        stderr::tell(&format!(
+            "note: nothing is lost; `legwork results {id} --wait` waits again, and goes on with what nobody else does"
+        ));
+    }
 }
 
 /// Prints what is stored where nothing can be written, so that nobody has taken it afterwards.

@@ -34,6 +34,10 @@ use crate::signals::{Asked, Attention, EndedBy, Meant, Signals};
 use crate::wire::{self, Workplace};
 use crate::{orphans, session_choice, state, stderr, stdout, wording};
 
+/// Said of an answer that did not come in time.
+const RELEASED: &str = "the program was told to end before the answer was there; it goes on from the last finished step when the \
+     session is opened again";
+
 /// Longer than any wait.
 const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 
@@ -46,8 +50,10 @@ const PROMPT: Wanted<'_> = Wanted {
 
 /// How the wait for the answer ended.
 enum Ended {
+    /// By itself, or within the time that a signal leaves it.
     Answered(Box<RunOutcome>),
-    Released,
+    /// It was cut off when that time was over.
+    Cut,
     LeftAtOnce,
 }
 
@@ -68,6 +74,10 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     if let Some(stored) = &stored
         && let Some(exit) = went_on(invocation, (&mut workplace, &mut signals), &stored.session.id).await?
     {
+        let session = &stored.session.id;
+        let told = told_of(&workplace, session, unanswered(&Attention::default())).await?;
+        print(invocation, session, told, &mut signals).await?;
+        how_to_go_on(invocation, session);
         return Ok(exit);
     }
     state::tell_of_pause(invocation, &workplace.store).await?;
@@ -94,33 +104,31 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
             tokio::select! {
                 outcome = &mut asking => break outcome.map(|outcome| Ended::Answered(Box::new(outcome))),
                 () = &mut showing, if shows => shows = false,
-                never = &mut watching => match never {},
-                () = &mut overdue => break Ok(Ended::Answered(Box::new(unanswered()))),
-                asked = signals.next() => {
-                    if let Some(ended) = asked_for(asked, &stop, &mut attention) {
-                        break Ok(ended);
-                    }
-                    overdue.as_mut().reset(Instant::now() + workplace.stop_max());
-                }
+                never = &mut watching, if !attention.is_released() => match never {},
+                () = &mut overdue => break Ok(Ended::Cut),
+                asked = signals.next() => match asked_for(asked, (&workplace, &stop), &mut attention).await {
+                    Some(patience) => overdue.as_mut().reset(Instant::now() + patience),
+                    None => break Ok(Ended::LeftAtOnce),
+                },
             }
         }
     };
-    if matches!(ended, Ok(Ended::LeftAtOnce)) {
-        return Ok(Exit::Interrupted);
-    }
+    signals.allow(workplace.stop_grace());
     let told = match ended {
         Ok(Ended::Answered(outcome)) => {
-            signals.allow(workplace.stop_grace());
             signals.unless_insisted(told_of(&workplace, &session, *outcome)).await
         }
-        Ok(Ended::Released | Ended::LeftAtOnce) => None,
+        Ok(Ended::Cut) => {
+            signals.unless_insisted(told_of(&workplace, &session, unanswered(&attention))).await
+        }
+        Ok(Ended::LeftAtOnce) => None,
         Err(error) => {
             workplace.close_after(EndedBy::Itself, &mut signals).await.ok();
             return Err(error.into());
         }
     };
-    let ended_by = told.as_ref().map_or(EndedBy::Release, |_| attention.ended_by());
-    finish(invocation, (&mut workplace, &mut signals), ended_by, (&session, told)).await
+    let Some(told) = told else { return Ok(signals.told().map_or(Exit::Interrupted, Asked::exit)) };
+    finish(invocation, (&mut workplace, &mut signals), attention.ended_by(), (&session, told?)).await
 }
 
 /// Closes the workplace and prints what there is to tell, unless the program is told to end at once.
@@ -128,16 +136,27 @@ async fn finish(
     invocation: &Invocation,
     (workplace, signals): (&mut Workplace, &mut Signals),
     ended_by: EndedBy,
-    (session, told): (&SessionId, Option<Result<Told, CliError>>),
+    (session, told): (&SessionId, Told),
 ) -> Result<Exit, CliError> {
     // Before anything is printed: whoever reads the answer may look into the transcripts at once.
     if let Err(asked) = workplace.close_after(ended_by, signals).await {
         return Ok(asked.exit());
     }
-    let Some(told) = told else { return Ok(signals.told().map_or(Exit::Terminated, Asked::exit)) };
-    let exit = print(invocation, session, told?, signals).await?;
+    let exit = print(invocation, session, told.ended_by(ended_by), signals).await?;
+    if signals.told().is_some() {
+        how_to_go_on(invocation, session);
+    }
     workplace.tidy_up(signals).await;
     Ok(signals.told().map_or(exit, Asked::exit))
+}
+
+/// Says how a conversation goes on that a signal has ended.
+fn how_to_go_on(invocation: &Invocation, session: &SessionId) {
+    if !invocation.common.quiet {
+        stderr::tell(&format!(
+            "note: `legwork run \"…\" --resume {session}` goes on with this conversation, and takes in what has ended meanwhile"
+        ));
+    }
 }
 
 /// Goes on with a stored session, unless that cannot be done or a signal comes before it is: then nothing is open any more.
@@ -174,9 +193,13 @@ async fn go_on(invocation: &Invocation, workplace: &Workplace, session: &Session
     orphans::cannot_go_on(&recovered).map_or(Ok(()), Err)
 }
 
-/// What is said when the agent could not even be stopped in time.
-fn unanswered() -> RunOutcome {
-    let error = "stopped, and its end could not be stored in time; `legwork ps --all` shows what is left";
+/// What is said where the agent has not ended in time.
+fn unanswered(attention: &Attention) -> RunOutcome {
+    let error = if attention.is_interrupted() {
+        "stopped, and its end could not be stored in time; `legwork ps --all` shows what is left"
+    } else {
+        RELEASED
+    };
     let report = Report { error: Some(error.to_owned()), ..Report::bare(Ending::Interrupted) };
     RunOutcome { report, delegations: Ok(Vec::new()), arrivals_answered: false }
 }
@@ -233,13 +256,24 @@ fn setup(
     })
 }
 
-fn asked_for(asked: Asked, stop: &SessionStop, attention: &mut Attention) -> Option<Ended> {
+/// Carries out what a signal means, and gives how long it may take; `None` when nothing is waited for.
+async fn asked_for(
+    asked: Asked,
+    (workplace, stop): (&Workplace, &SessionStop),
+    attention: &mut Attention,
+) -> Option<Duration> {
+    let notice = |reason| StopNotice { reason, force: Force::Ask };
     match attention.what_is_meant(asked) {
-        Meant::LeaveAtOnce => Some(Ended::LeftAtOnce),
-        Meant::Release => Some(Ended::Released),
+        Meant::LeaveAtOnce => None,
+        Meant::Release => {
+            // What is under way in the turn and in subagents comes to its end in the same time.
+            stop.stop(notice(StopReason::Shutdown));
+            workplace.handle.release().await;
+            Some(workplace.stop_grace())
+        }
         Meant::Stop => {
-            stop.stop(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
-            None
+            stop.stop(notice(StopReason::Cancelled));
+            Some(workplace.stop_max())
         }
     }
 }
@@ -253,9 +287,23 @@ struct Told {
     whole: bool,
 }
 
+impl Told {
+    /// A turn that was let go of has no answer yet: its last words are none.
+    fn ended_by(mut self, ended_by: EndedBy) -> Told {
+        if ended_by == EndedBy::Release && self.report.ending == Ending::Interrupted {
+            self.report.answer = None;
+            self.report.error = Some(RELEASED.to_owned());
+        }
+        self
+    }
+}
+
 /// Waits a bounded time for what a stop cut off, and gathers what was delegated.
 async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome) -> Result<Told, CliError> {
-    let RunOutcome { report, delegations, arrivals_answered } = outcome;
+    let RunOutcome { mut report, delegations, arrivals_answered } = outcome;
+    if report.ending == Ending::Interrupted && report.error.is_none() && report.answer.is_none() {
+        report.error = Some("it was stopped before there was an answer".to_owned());
+    }
     let mut whole = report.ending == Ending::Answered && arrivals_answered;
     let mut printed = Vec::new();
     let delegated = delegations.unwrap_or_else(|error| {

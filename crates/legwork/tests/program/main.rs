@@ -47,6 +47,7 @@ mod store_faults;
 mod taken_up;
 mod terminal_view;
 mod texts;
+mod told_to_end;
 mod tools;
 mod units;
 mod worktrees;

@@ -15,6 +15,9 @@ pub const WAITING_MAX: usize = 100;
 /// Bytes of one message.
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
+/// The stop of what comes to its end by itself.
+const LET_GO: StopNotice = StopNotice { reason: StopReason::Shutdown, force: Force::Ask };
+
 /// The model to ask, and the route of what is delegated.
 pub(super) type Aim = (Arc<dyn Model>, Route);
 
@@ -26,6 +29,8 @@ pub(super) struct Desk {
     aim: Option<Aim>,
     /// Set by the handle.
     closing: Option<StopReason>,
+    /// Set by the handle: a turn that runs when the process ends is not dropped yet.
+    gently: bool,
     /// What the conversation does; it alone writes this.
     doing: Doing,
 }
@@ -44,7 +49,7 @@ enum Doing {
 
 impl Desk {
     pub(super) fn new() -> Self {
-        Desk { waiting: VecDeque::new(), aim: None, closing: None, doing: Doing::Something }
+        Desk { waiting: VecDeque::new(), aim: None, closing: None, gently: false, doing: Doing::Something }
     }
 
     pub(super) fn say(&mut self, text: String) -> Result<(), SayError> {
@@ -75,9 +80,18 @@ impl Desk {
         self.aim = Some((model, route));
     }
 
+    /// Nothing begins any more, and of a turn that runs what is under way comes to its end.
+    pub(super) fn let_go(&mut self) {
+        if self.closing.is_none() {
+            (self.closing, self.gently) = (Some(StopReason::Shutdown), true);
+            self.stop_turn(LET_GO);
+        }
+    }
+
     /// A turn is stopped; one that a shutdown ends is left as it is, and the conversation drops it.
     pub(super) fn close(&mut self, reason: StopReason) {
         let reason = *self.closing.get_or_insert(reason);
+        self.gently = false;
         if reason != StopReason::Shutdown {
             self.stop_turn(StopNotice { reason, force: Force::Ask });
         }
@@ -97,6 +111,11 @@ impl Desk {
 
     pub(super) fn is_shutting_down(&self) -> bool {
         self.closing == Some(StopReason::Shutdown)
+    }
+
+    /// Whether a turn that runs is dropped.
+    pub(super) fn drops_turn(&self) -> bool {
+        self.is_shutting_down() && !self.gently
     }
 
     pub(super) fn has_message(&self) -> bool {
@@ -126,8 +145,10 @@ impl Desk {
 
     /// Something begins that `stop` ends. A conversation that is closing ends it at once.
     pub(super) fn begin(&mut self, stop: SessionStop) {
-        if let Some(reason) = self.closing.filter(|reason| *reason != StopReason::Shutdown) {
-            stop.stop(StopNotice { reason, force: Force::Ask });
+        match self.closing {
+            Some(StopReason::Shutdown) if self.gently => stop.stop(LET_GO),
+            Some(StopReason::Shutdown) | None => {}
+            Some(reason) => stop.stop(StopNotice { reason, force: Force::Ask }),
         }
         self.doing = Doing::Turn(stop);
     }

@@ -336,7 +336,7 @@ impl Conversation {
             biased;
             report = self.session.turn(start, Arc::new(line)) => report,
             // What is under way stays under way in the store, to be taken up by whoever opens the session next.
-            () = wait(&mut self.desk, Desk::is_shutting_down) => Report::bare(Ending::Interrupted),
+            () = wait(&mut self.desk, Desk::drops_turn) => Report::bare(Ending::Interrupted),
         };
         self.change(Desk::work);
         let may_pass = may_pass(&report);

@@ -7,8 +7,10 @@
 
 mod exchange;
 mod recorded;
+mod stored;
 
 use crate::models::Link;
+use crate::patience::Patience;
 use crate::session::History;
 use exchange::Exchange;
 use legwork_core::ids::{ClaimId, RequestId};
@@ -74,8 +76,9 @@ impl Ended {
     }
 }
 
-/// Writes one actor's journal. Every method is one commit, and what it answers with `Ok` is durable. After an error
-/// nothing more may be asked or run: what was begun could no longer be recorded.
+/// Writes one actor's journal. Every method is one commit, and what it answers with `Ok` is durable. A store in trouble is
+/// offered the same commit again for as long as the journal has patience. After an error nothing more may be asked or run:
+/// what was begun could no longer be recorded.
 pub struct Journal {
     store: Arc<dyn Steps>,
     actor: Actor,
@@ -88,6 +91,9 @@ pub struct Journal {
     history: Option<History>,
     /// The reply whose calls have not all ended.
     exchange: Exchange,
+    patience: Patience,
+    /// Why the last commit was not made: what is here may not be what is stored.
+    lost: Option<StoreError>,
 }
 
 /// What one commit holds.
@@ -103,7 +109,8 @@ struct Commit {
 impl Journal {
     /// The journal of an actor that has done nothing yet.
     pub fn fresh(store: Arc<dyn Steps>, actor: Actor, fence: Fence) -> Self {
-        Journal { store, actor, fence, next: 0, open: 0..0, history: None, exchange: Exchange::default() }
+        let (exchange, patience) = (Exchange::default(), Patience::none());
+        Journal { store, actor, fence, next: 0, open: 0..0, history: None, exchange, patience, lost: None }
     }
 
     /// The journal of an actor that may have run before, with what it recorded then: a child's whole run, or the last
@@ -130,6 +137,16 @@ impl Journal {
     /// The number of the step that begins next.
     pub(crate) fn next_step(&self) -> u32 {
         self.next
+    }
+
+    /// From now on a store in trouble is waited for like this.
+    pub(crate) fn be_patient(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// Why the last commit was not made, if it was not. What is in memory may not be what is stored then.
+    pub(crate) fn lost(&self) -> Option<&StoreError> {
+        self.lost.as_ref()
     }
 
     /// Takes the claims of results that an exchange which was cut off carries already.
@@ -316,11 +333,42 @@ impl Journal {
         let turn = self.history.as_ref().filter(|_| growth > 0).map(|history| history.turn(grown));
         let (actor, fence) = (self.actor.clone(), self.fence.clone());
         let write = WriteSteps { actor, fence, at: wall_clock(), changes, acknowledge, turn, seen };
-        self.store.write_steps(write).await?;
+        let stored = self.offer(&write).await;
+        self.lost = stored.clone().err();
+        stored?;
         if let Some(history) = &mut self.history {
             history.grew(growth);
         }
         Ok(())
+    }
+
+    /// Offers a commit until it is stored or patience is over. One that failed after the fact is refused when it is offered
+    /// again, so that it is stored once.
+    async fn offer(&self, write: &WriteSteps) -> Result<(), StoreError> {
+        let mut trial = self.patience.begin();
+        loop {
+            let error = match self.store.write_steps(write.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(refused @ StoreError::Conflict(_)) if trial.has_failed() => match self.has(write).await {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => refused,
+                    Err(unread) => unread,
+                },
+                Err(error) => error,
+            };
+            trial.failed(error).await?;
+        }
+    }
+
+    /// Whether a commit is stored already.
+    async fn has(&self, write: &WriteSteps) -> Result<bool, StoreError> {
+        match (&self.history, &write.turn) {
+            (Some(history), Some(turn)) if write.changes.is_empty() => history.holds(turn).await,
+            (Some(_) | None, Some(_) | None) => {
+                let steps = self.store.steps(&self.actor).await?;
+                Ok(write.changes.iter().all(|change| stored::holds(&steps, change)))
+            }
+        }
     }
 }
 

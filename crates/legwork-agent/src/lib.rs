@@ -7,6 +7,7 @@ mod excerpt;
 pub mod hooks;
 pub mod journal;
 pub mod models;
+mod patience;
 pub mod process;
 mod prompt;
 mod quoted;

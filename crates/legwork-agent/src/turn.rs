@@ -30,7 +30,7 @@ use correction::Earlier;
 use exchange::lets_finish;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Limit, StopReason};
-use legwork_core::ports::{Facts, StopNotice};
+use legwork_core::ports::{Facts, StopNotice, TROUBLE_MAX};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, Report, Usage};
 use legwork_core::step::{Actor, Finish, Reply};
@@ -76,6 +76,8 @@ pub struct TurnLimits {
     pub summarise_from: Option<u64>,
     /// How long an answer may be held against its schema.
     pub schema_check_max: Duration,
+    /// How long the store may take nothing before the run is given up here.
+    pub store_trouble_max: Duration,
 }
 
 impl Default for TurnLimits {
@@ -91,6 +93,7 @@ impl Default for TurnLimits {
             window_default: 128_000,
             summarise_from: None,
             schema_check_max: Duration::from_secs(5),
+            store_trouble_max: TROUBLE_MAX,
         }
     }
 }
@@ -127,7 +130,7 @@ pub enum Start {
 }
 
 /// Runs `agent` until it answers, or until a limit, a failure or a stop. A stop is heard at every wait for the model or a
-/// tool, and drops it; a commit is never cut off. The context has grown by all that was said, and is legal to send
+/// tool, and drops it, and where a store in trouble is waited for; a commit is never cut off. The context has grown by all that was said, and is legal to send
 /// afterwards, whatever way the run ended: calls that were cut off have results that say so, stored before the report
 /// comes back.
 ///
@@ -149,7 +152,7 @@ pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, st
         place: 0,
         untold: Vec::new(),
     };
-    let end = turn.until_answered(start).await;
+    let end = turn.until_answered(start).await.map_err(|way| turn.outdone(way));
     turn.report(end).await
 }
 
@@ -218,6 +221,14 @@ impl Turn<'_> {
                 Ahead::Answered => return Ok(()),
                 Ahead::End(way) => return Err(way),
             }
+        }
+    }
+
+    /// A stop that came while a store in trouble was waited for is why the run ended.
+    fn outdone(&mut self, way: Way) -> Way {
+        match (way, self.stop.now()) {
+            (Way::Store(error), Some(notice)) if error.may_pass() => Way::Stopped(notice),
+            (way, Some(_) | None) => way,
         }
     }
 

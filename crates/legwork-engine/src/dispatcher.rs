@@ -21,7 +21,7 @@ use crate::courier::Routes;
 use crate::detached;
 use crate::handle::{Handle, Hold};
 use crate::options::Options;
-use crate::runner::Run;
+use crate::runner::{Returned, Run};
 use crate::steering::Said;
 use crate::wiring::Wiring;
 use announce::End;
@@ -117,7 +117,7 @@ pub(crate) struct Dispatcher {
     inbox: mpsc::Receiver<Message>,
     mailbox: mpsc::Sender<Message>,
     live: broadcast::Sender<LiveEvent>,
-    runners: JoinSet<(ChildId, Report)>,
+    runners: JoinSet<Returned>,
     runs: HashMap<ChildId, Run>,
     /// Which child a runner's task belongs to, should its own code fail.
     tasks: HashMap<Id, ChildId>,
@@ -327,17 +327,17 @@ impl Dispatcher {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, (ChildId, Report)), JoinError>) {
-        let (child, report) = match ended {
-            Ok((task, (child, report))) => {
+    fn ended(&mut self, ended: Result<(Id, Returned), JoinError>) {
+        let (child, returned) = match ended {
+            Ok((task, (child, returned))) => {
                 self.tasks.remove(&task);
-                (child, report)
+                (child, returned)
             }
             Err(error) => {
                 let Some(child) = self.tasks.remove(&error.id()) else { return };
                 tracing::error!(%child, %error, "BUG: a runner failed outside its worker");
                 let failed = Report::bare(Ending::Failed(FailureKind::Panicked));
-                (child, Report { error: Some(error.to_string()), ..failed })
+                (child, Ok(Report { error: Some(error.to_string()), ..failed }))
             }
         };
         if let Some(run) = self.runs.remove(&child) {
@@ -346,6 +346,10 @@ impl Dispatcher {
         }
         // Whoever still waits for a slot was told of the end by other means.
         self.waiting.slots.remove(&child);
+        let report = returned.unwrap_or_else(|why| {
+            self.unrecorded(&child, why);
+            Report::bare(Ending::Interrupted)
+        });
         let end = End::of(&report);
         self.step(Event::Returned(child.clone(), Box::new(report)));
         if self.has_settled(&child) {

@@ -6,7 +6,7 @@ use crate::salvage::salvage;
 use futures::FutureExt;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Ending, FailureKind, Force, StopReason};
-use legwork_core::ports::{Assignment, Line, RunEnd, StopNotice, Store, Worker};
+use legwork_core::ports::{Assignment, Line, RunEnd, StopNotice, Store, Unrecorded, Worker};
 use legwork_core::pulse::{Phase, Pulse};
 use legwork_core::report::Report;
 use std::any::Any;
@@ -15,6 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// What a run came to, with its child. One that could not be recorded has no report.
+pub(crate) type Returned = (ChildId, Result<Report, Unrecorded>);
 
 /// What the dispatcher keeps of a running child.
 pub(crate) struct Run {
@@ -39,13 +42,19 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// The whole run.
-    pub(crate) async fn run(mut self) -> (ChildId, Report) {
+    pub(crate) async fn run(mut self) -> Returned {
         let child = self.assignment.child.clone();
         let begun = Instant::now();
         let ended = self.work().await;
         let pulse = self.pulse.borrow().clone();
+        let mut unrecorded = None;
         let report = match ended {
-            Some(Ok(report)) => report,
+            Some(Ok(Ok(report))) => report,
+            Some(Ok(Err(why))) => {
+                let error = Some(why.to_string());
+                unrecorded = Some(why);
+                Report { error, ..Report::bare(Ending::Failed(FailureKind::Store)) }
+            }
             Some(Err(panic)) => {
                 let ending = Ending::Failed(FailureKind::Panicked);
                 let error = Some(format!("the subagent's code panicked: {}", words_of(panic.as_ref())));
@@ -56,11 +65,12 @@ impl Runner {
         let stop = *self.stop.borrow();
         let limit = stop.and_then(|stop| limit(stop.reason, &pulse.phase, &self.patience));
         let end = RunEnd { report, stop, pulse, ran: begun.elapsed(), limit };
-        (child, self.close(end).await)
+        let report = self.close(end).await;
+        (child, unrecorded.map_or(Ok(report), Err))
     }
 
     /// The work itself; `None` when it was aborted. It is gone when this comes back.
-    async fn work(&mut self) -> Option<Result<Report, Box<dyn Any + Send>>> {
+    async fn work(&mut self) -> Option<Result<Result<Report, Unrecorded>, Box<dyn Any + Send>>> {
         let (worker, assignment, line) =
             (Arc::clone(&self.worker), self.assignment.clone(), Arc::clone(&self.line));
         let work = AssertUnwindSafe(async move { worker.work(assignment, line).await }).catch_unwind();

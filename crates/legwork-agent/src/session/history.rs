@@ -59,6 +59,15 @@ impl History {
         }
     }
 
+    /// Whether the history has grown by these messages already. Nobody else lets it grow.
+    ///
+    /// # Errors
+    /// [`StoreError`] when that cannot be read.
+    pub(crate) async fn holds(&self, turn: &Turn) -> Result<bool, StoreError> {
+        let whole = turn.expected_messages + turn.messages.len() as u64;
+        Ok(self.store.session(&self.session).await?.is_some_and(|session| session.messages == whole))
+    }
+
     /// Counts messages that are stored now.
     pub(crate) fn grew(&mut self, messages: u64) {
         self.stored += messages;

@@ -5,18 +5,21 @@
 
 use super::arrivals;
 use super::history::History;
+use super::line::SessionLine;
 use super::setup::{OpenError, SessionSetup, Which};
 use crate::journal::{Journal, Recorded};
 use crate::models::Model;
+use crate::patience::Patience;
 use crate::prompt::{self, Standing};
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site};
 use crate::turn::{self, Agent, Context, Start};
+use futures::FutureExt;
 use legwork_core::batch::{Lineage, Route};
 use legwork_core::ids::{ClaimId, SessionId};
 use legwork_core::message::{Author, Message};
-use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{Conversations, Facts, Held, Line, Liveness, Steps, StoreError};
+use legwork_core::outcome::{Ending, FailureKind, StopReason};
+use legwork_core::ports::{Conversations, Facts, Held, Line, Liveness, Steps, StopNotice, StoreError};
 use legwork_core::report::Report;
 use legwork_core::step::Actor;
 use std::path::PathBuf;
@@ -30,6 +33,8 @@ pub(crate) struct OpenSession {
     context: Context,
     /// A write failed: what is in memory may not be what is stored.
     in_doubt: bool,
+    /// The stop of a turn of which the end could not be stored; whoever finishes that turn asks nothing more.
+    broken_off: Option<StopNotice>,
     /// Messages whose append failed, with how many were stored before.
     unsaid: Option<(usize, Vec<Message>)>,
     /// The system text of a session in which nothing was said yet.
@@ -87,8 +92,10 @@ impl OpenSession {
         };
         match read.await {
             Ok((journal, context, left, system)) => {
-                let (in_doubt, unsaid) = (false, None);
-                Ok((OpenSession { setup, id, journal, context, in_doubt, unsaid, system, is_new }, left))
+                let (in_doubt, broken_off, unsaid) = (false, None, None);
+                let session =
+                    OpenSession { setup, id, journal, context, in_doubt, broken_off, unsaid, system, is_new };
+                Ok((session, left))
             }
             Err(error) => {
                 release(&setup, &id).await;
@@ -181,10 +188,14 @@ impl OpenSession {
         if let Err(error) = self.refresh().await {
             return unstored(&error);
         }
-        let agent = self.agent(line);
+        let line = self.broken_off.take().map_or(line, told_to_stop);
+        self.journal.be_patient(Patience::on(Arc::clone(&line), self.setup.limits.store_trouble_max));
+        let agent = self.agent(Arc::clone(&line));
         let report = turn::run(&agent, &mut self.journal, &mut self.context, start).await;
-        if report.ending == Ending::Failed(FailureKind::Store) {
+        if self.journal.lost().is_some() {
             self.in_doubt = true;
+            self.broken_off =
+                line.stopped().now_or_never().filter(|notice| notice.reason != StopReason::Shutdown);
         }
         report
     }
@@ -202,6 +213,9 @@ impl OpenSession {
             self.system = None;
         }
         (self.journal, self.context, self.in_doubt) = (journal, context, false);
+        if !matches!(left, Left::CutOff(_)) {
+            self.broken_off = None;
+        }
         Ok(Some(left))
     }
 
@@ -238,6 +252,13 @@ impl OpenSession {
             contract: None,
         }
     }
+}
+
+/// A line on which a stop has come.
+fn told_to_stop(notice: StopNotice) -> Arc<dyn Line> {
+    let (line, stop) = SessionLine::new(Box::new(|_| ()));
+    stop.stop(notice);
+    Arc::new(line)
 }
 
 /// The report of a turn that could not begin because the session cannot be stored.

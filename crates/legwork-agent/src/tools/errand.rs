@@ -4,6 +4,7 @@
 //! It does not know what a script is for.
 
 use super::commands::Commands;
+use crate::patience::Patience;
 use crate::process::{Capture, CaptureLimits, End, Order, time_limit};
 use crate::spill::SpillPlace;
 use legwork_core::step::{Actor, Fence};
@@ -31,15 +32,16 @@ pub(crate) struct Ran {
 }
 
 impl Commands {
-    /// Runs a script and ends what it leaves behind. It takes the limit and three seconds at most; dropping the future
-    /// ends the script.
+    /// Runs a script and ends what it leaves behind. It takes the limit and three seconds at most, and as long again where
+    /// the store is in trouble; dropping the future ends the script.
     ///
     /// # Errors
     /// Why it was not run.
     pub(crate) async fn errand(&self, errand: Errand<'_>) -> Result<Ran, String> {
         let Errand { script, folder, actor, fence, limit, output_bytes_max } = errand;
         let gated = self.shells.spawn(folder, actor).map_err(|error| error.to_string())?;
-        let noted = self.groups.note_for(fence, actor, gated.group()).await;
+        let patience = Patience::in_silence(limit);
+        let noted = self.groups.note_for((fence, actor), gated.group(), &patience).await;
         let _noted = noted.map_err(|error| format!("its process could not be stored: {error}"))?;
         let limits =
             CaptureLimits { head_bytes: output_bytes_max, tail_bytes: output_bytes_max, file_bytes_max: 0 };

@@ -9,7 +9,7 @@ use super::stale::stale_paths;
 use crate::worktree::{self, GIT_LIMIT, Tenant, Worktree};
 use legwork_core::aftermath;
 use legwork_core::batch::Isolation;
-use legwork_core::outcome::{Ending, StopReason};
+use legwork_core::outcome::{Ending, FailureKind, StopReason};
 use legwork_core::ports::{Assignment, RunEnd};
 use legwork_core::report::Report;
 use std::path::Path;
@@ -60,10 +60,10 @@ async fn left(
             | StopReason::OwnerLost,
         ) => STOP_LIMIT,
     };
-    // A run that goes on in another process goes on in its worktree.
+    // A run that goes on in another process goes on in its worktree; so does one that could not be recorded here.
     let goes_on = end.stop.is_some_and(|stop| stop.reason == StopReason::Shutdown)
         && matches!(end.report.ending, Ending::Interrupted | Ending::Failed(_));
-    if goes_on {
+    if goes_on || end.report.ending == Ending::Failed(FailureKind::Store) {
         return None;
     }
     Some(worktree::inspect(&shared.worktrees, &tenant, worktree, limit).await)

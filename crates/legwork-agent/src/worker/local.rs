@@ -3,17 +3,20 @@
 //! It holds what all children share. It does not know the engine, and keeps nothing of a child after its report.
 
 use super::closing;
-use super::setting_up::{self, Ready};
+use super::setting_up::{self, Obstacle, Ready};
 use super::shared_prompt::SharedPrompt;
 use super::shared_tools::SharedTools;
 use super::source::ModelSource;
 use super::sweeper::{Finds, Sweeper};
 use super::unready;
+use crate::patience::Trouble;
 use crate::tools::{Commands, Known, Toolbox};
 use crate::turn::{self, TurnLimits};
 use crate::worktree::Worktrees;
+use futures::FutureExt;
 use legwork_core::batch::Setting;
-use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Worker};
+use legwork_core::outcome::{Ending, FailureKind};
+use legwork_core::ports::{Assignment, Facts, Line, Pending, RunEnd, Steps, Unrecorded, Worker};
 use legwork_core::report::Report;
 use legwork_core::step::Actor;
 use std::path::PathBuf;
@@ -68,6 +71,7 @@ pub(super) struct Shared {
     pub(super) tools: SharedTools,
     pub(super) worktrees: Worktrees,
     pub(super) finds: Arc<Finds>,
+    pub(super) trouble: Arc<Trouble>,
 }
 
 impl LocalWorker {
@@ -75,19 +79,28 @@ impl LocalWorker {
     pub fn new(parts: WorkerParts) -> Self {
         let (prompt, tools) = (SharedPrompt::default(), SharedTools::default());
         let worktrees = Worktrees::new(parts.commands.clone());
-        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools, worktrees, finds: Arc::default() }) }
+        let (finds, trouble) = (Arc::default(), Arc::default());
+        LocalWorker { shared: Arc::new(Shared { parts, prompt, tools, worktrees, finds, trouble }) }
     }
 }
 
 impl Worker for LocalWorker {
-    fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report> {
+    fn work(
+        &self,
+        assignment: Assignment,
+        line: Arc<dyn Line>,
+    ) -> Pending<'static, Result<Report, Unrecorded>> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             // Before anything runs for the child: whatever becomes of its run, its processes end with it.
             let sweeper = sweeper(&shared, &assignment);
             match setting_up::ready(&shared, assignment, Arc::clone(&line)).await {
                 Ok(ready) => carry_out(ready, sweeper).await,
-                Err(not_ready) => unready::report(&shared, *not_ready, &*line).await,
+                Err(Obstacle::Lacks(lacking)) => Ok(unready::report(&shared, *lacking, &*line).await),
+                Err(Obstacle::Unread(_)) if line.stopped().now_or_never().is_some() => {
+                    Ok(Report::bare(Ending::Interrupted))
+                }
+                Err(Obstacle::Unread(error)) => Err(Unrecorded(error)),
             }
         })
     }
@@ -111,9 +124,13 @@ fn sweeper(shared: &Shared, assignment: &Assignment) -> Sweeper {
     Sweeper::new(child.clone(), background, Arc::clone(&shared.finds))
 }
 
-async fn carry_out(ready: Ready, sweeper: Sweeper) -> Report {
+async fn carry_out(ready: Ready, sweeper: Sweeper) -> Result<Report, Unrecorded> {
     let Ready { agent, mut journal, mut context, start } = ready;
     let report = turn::run(&agent, &mut journal, &mut context, start).await;
     sweeper.sweep(&*agent.site.line).await;
-    report
+    let given_up = journal.lost().filter(|error| error.may_pass());
+    match (report.ending, given_up) {
+        (Ending::Failed(FailureKind::Store), Some(error)) => Err(Unrecorded(error.clone())),
+        (_, Some(_) | None) => Ok(report),
+    }
 }

@@ -9,6 +9,7 @@ use super::shared_prompt::Occasion;
 use crate::contract::Contract;
 use crate::journal::{Journal, Recorded};
 use crate::models::Model;
+use crate::patience::Patience;
 use crate::prompt::{self, Standing};
 use crate::room::Room;
 use crate::tools::{DELEGATE_TASK, Site};
@@ -16,7 +17,7 @@ use crate::turn::{Agent, Context, Start};
 use crate::worktree::{self, Need, Tenant, Worktree};
 use legwork_core::batch::{Isolation, Lineage, Reach, Setting, Task};
 use legwork_core::message::Message;
-use legwork_core::ports::{Assignment, Line};
+use legwork_core::ports::{Assignment, Line, StoreError};
 use legwork_core::pulse::LineEvent;
 use legwork_core::step::Actor;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,20 @@ pub(super) struct Ready {
     /// The system text and the goal, or all that was said in earlier attempts.
     pub(super) context: Context,
     pub(super) start: Start,
+}
+
+/// Why a child does not begin or go on here.
+pub(super) enum Obstacle {
+    /// It lacks something, or something is wrong with what was asked.
+    Lacks(Box<NotReady>),
+    /// What an earlier attempt recorded could not be read: the store was in trouble for too long, or a stop came meanwhile.
+    Unread(StoreError),
+}
+
+impl From<NotReady> for Obstacle {
+    fn from(lacking: NotReady) -> Self {
+        Obstacle::Lacks(Box::new(lacking))
+    }
 }
 
 /// A child that cannot begin or go on here.
@@ -53,14 +68,18 @@ pub(super) async fn ready(
     shared: &Shared,
     assignment: Assignment,
     line: Arc<dyn Line>,
-) -> Result<Ready, Box<NotReady>> {
-    let (journal, recorded) = match journal(shared, &assignment).await {
+) -> Result<Ready, Obstacle> {
+    let (journal, recorded) = match journal(shared, &assignment, &line).await {
         Ok(read) => read,
-        Err(problem) => return Err(Box::new(NotReady { assignment, problem, recorded: None })),
+        Err(error) if error.may_pass() => return Err(Obstacle::Unread(error)),
+        Err(error) => {
+            let problem = format!("what an earlier attempt recorded cannot be read: {error}");
+            return Err(NotReady { assignment, problem, recorded: None }.into());
+        }
     };
     match equipment(shared, &assignment, recorded.is_some()).await {
         Ok(equipment) => furnished(shared, (assignment, equipment), (journal, recorded), line).await,
-        Err(problem) => Err(Box::new(NotReady { assignment, problem, recorded })),
+        Err(problem) => Err(NotReady { assignment, problem, recorded }.into()),
     }
 }
 
@@ -78,7 +97,7 @@ async fn furnished(
     (mut assignment, equipment): (Assignment, Equipment),
     (journal, recorded): (Journal, Option<Recorded>),
     line: Arc<dyn Line>,
-) -> Result<Ready, Box<NotReady>> {
+) -> Result<Ready, Obstacle> {
     let Equipment { model, contract, worktree } = equipment;
     let room = Room::of(model.facts().window);
     if let Some(worktree) = &worktree {
@@ -100,7 +119,7 @@ async fn furnished(
             let first = first_message(&assignment.task, worktree.as_ref(), sight, &*line).await;
             match opening(shared, occasion, (&assignment.task, first)).await {
                 Ok(context) => (setting, context, Start::Fresh),
-                Err(problem) => return Err(Box::new(NotReady { assignment, problem, recorded: None })),
+                Err(problem) => return Err(NotReady { assignment, problem, recorded: None }.into()),
             }
         }
     };
@@ -135,17 +154,29 @@ async fn worktree(
 }
 
 /// The child's journal, with what an earlier attempt recorded in it.
-async fn journal(shared: &Shared, assignment: &Assignment) -> Result<(Journal, Option<Recorded>), String> {
-    let store = Arc::clone(&shared.parts.store);
+async fn journal(
+    shared: &Shared,
+    assignment: &Assignment,
+    line: &Arc<dyn Line>,
+) -> Result<(Journal, Option<Recorded>), StoreError> {
+    let patience = Patience::on(Arc::clone(line), shared.parts.limits.store_trouble_max)
+        .telling(Arc::clone(&shared.trouble));
+    let store = || Arc::clone(&shared.parts.store);
     let (actor, fence) = (Actor::Child(assignment.child.clone()), assignment.fence.clone());
-    if assignment.attempt <= 1 {
-        return Ok((Journal::fresh(store, actor, fence), None));
-    }
-    let opened = Journal::open(store, actor, fence).await;
-    let (journal, recorded) =
-        opened.map_err(|error| format!("what an earlier attempt recorded cannot be read: {error}"))?;
-    // An attempt that was cut off before its first commit has left nothing to go on from.
-    let recorded = Some(recorded).filter(|recorded| !recorded.messages.is_empty());
+    let (mut journal, recorded) = if assignment.attempt <= 1 {
+        (Journal::fresh(store(), actor, fence), None)
+    } else {
+        let mut trial = patience.begin();
+        let (journal, recorded) = loop {
+            match Journal::open(store(), actor.clone(), fence.clone()).await {
+                Ok(opened) => break opened,
+                Err(error) => trial.failed(error).await?,
+            }
+        };
+        // An attempt that was cut off before its first commit has left nothing to go on from.
+        (journal, Some(recorded).filter(|recorded| !recorded.messages.is_empty()))
+    };
+    journal.be_patient(patience);
     Ok((journal, recorded))
 }
 

@@ -10,6 +10,7 @@ mod delegate_order;
 mod delegate_results;
 mod engine;
 mod fakes;
+mod patience;
 mod session;
 mod steers_at_the_end;
 mod turn_compaction;

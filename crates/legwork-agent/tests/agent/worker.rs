@@ -117,7 +117,8 @@ impl Shop {
     }
 
     pub async fn work(&self, worker: &LocalWorker, assignment: Assignment) -> Report {
-        worker.work(assignment, Arc::clone(&self.line) as Arc<dyn Line>).await
+        let worked = worker.work(assignment, Arc::clone(&self.line) as Arc<dyn Line>);
+        worked.await.expect("it is recorded")
     }
 }
 

@@ -47,7 +47,7 @@ fn setting() -> Setting {
 }
 
 /// The child of a delegation that is in the store.
-async fn assignment(delegator: &FakeDelegator) -> Assignment {
+pub async fn assignment(delegator: &FakeDelegator) -> Assignment {
     let task = Task::of("look for whales");
     let session = SessionId::from_bits(1);
     let ticket = delegator.dispatch(NewBatch {
@@ -91,7 +91,7 @@ fn worker(store: &Arc<MemoryStore>, server: &ScriptedServer, look: &Arc<FakeTool
 }
 
 /// Another process takes the work of the first one over.
-async fn taken_over(store: &MemoryStore, delegation: &DelegationId) -> Fence {
+pub async fn taken_over(store: &MemoryStore, delegation: &DelegationId) -> Fence {
     let process = Process { boot_id: "boot".to_owned(), pid: 2, start_ticks: 2 };
     let owner = OwnerId::from_bits(2);
     store.enter(OwnerRecord::new(owner.clone(), process), Timestamp(1)).await.expect("it enters");
@@ -122,7 +122,7 @@ async fn cut_off_at(held: usize) -> (Report, usize, usize) {
     };
     gate.open();
     let second = Assignment { attempt: 2, fence: taken_over(store, &first.delegation).await, ..first };
-    let report = worker(store, &server, &look).work(second, line()).await;
+    let report = worker(store, &server, &look).work(second, line()).await.expect("it is recorded");
     let log = server.log();
     assert_eq!(log.violations(), [] as [&_; 0], "{}", log.summary());
     (report, log.entries().len(), look.calls())
@@ -133,7 +133,8 @@ async fn k02_a_child_whose_owner_died_in_any_model_call_costs_at_most_one_reques
     let (delegator, server) = (FakeDelegator::new().await, server(None));
     let look = FakeTool::look("look", "seen");
     let first = assignment(&delegator).await;
-    let undisturbed = worker(&delegator.store, &server, &look).work(first, line()).await;
+    let undisturbed =
+        worker(&delegator.store, &server, &look).work(first, line()).await.expect("it is recorded");
     assert_eq!((server.log().entries().len(), look.calls()), (3, 3));
     for held in 0..3 {
         let (report, requests, looks) = cut_off_at(held).await;
@@ -149,7 +150,7 @@ async fn k02_a_later_attempt_without_a_journal_begins_anew() {
     let (delegator, server) = (FakeDelegator::new().await, server(None));
     let look = FakeTool::look("look", "seen");
     let again = Assignment { attempt: 2, ..assignment(&delegator).await };
-    let report = worker(&delegator.store, &server, &look).work(again, line()).await;
+    let report = worker(&delegator.store, &server, &look).work(again, line()).await.expect("it is recorded");
     assert_eq!((report.ending, server.log().entries().len()), (Ending::Answered, 3));
 }
 
@@ -159,7 +160,7 @@ async fn inv_30_a_late_owner_writes_nothing_more() {
     let look = FakeTool::look("look", "seen");
     let late = assignment(&delegator).await;
     taken_over(&delegator.store, &late.delegation).await;
-    let report = worker(&delegator.store, &server, &look).work(late, line()).await;
+    let report = worker(&delegator.store, &server, &look).work(late, line()).await.expect("it is recorded");
     assert!(report.error.is_some_and(|error| error.contains("no longer the owner")));
     assert_eq!((server.log().entries().len(), look.calls()), (0, 0));
 }

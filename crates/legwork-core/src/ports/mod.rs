@@ -26,5 +26,5 @@ pub use store::{
     Steps, Store, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
-pub use trouble::{Fault, StoreError};
-pub use worker::{Assignment, Line, RunEnd, Steer, StopNotice, Worker};
+pub use trouble::{Fault, StoreError, TROUBLE_MAX};
+pub use worker::{Assignment, Line, RunEnd, Steer, StopNotice, Unrecorded, Worker};

@@ -178,6 +178,9 @@ pub trait Steps: Send + Sync {
     /// Changes one actor's journal, lets a session's history grow, marks steers as seen, and acknowledges claims
     /// whose results the change carries, in one commit. A session's journal and history are written only by the
     /// process that holds the session; anybody else is `Fenced`.
+    ///
+    /// A write that is stored already is a `Conflict` and changes nothing more, so one that failed may be offered again:
+    /// the journal shows then whether it was stored after all.
     fn write_steps(&self, write: WriteSteps) -> Pending<'_, Result<(), StoreError>>;
 
     /// An actor's journal, in order.

@@ -1,6 +1,10 @@
 //! What a store says when it cannot do what was asked, and the named states in which it is found then.
 
+use std::time::Duration;
 use thiserror::Error;
+
+/// How long a store may take nothing before the work that waits for it is given up here and left to the next owner.
+pub const TROUBLE_MAX: Duration = Duration::from_secs(60);
 
 /// Why the store could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

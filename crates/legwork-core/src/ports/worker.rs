@@ -1,6 +1,6 @@
 //! Port `Worker`: runs one child. Asked by the engine's runner, answered by the agent.
 
-use super::Pending;
+use super::{Pending, StoreError};
 use crate::batch::{Setting, Task};
 use crate::ids::{ChildId, DelegationId, RequestId, SessionId};
 use crate::outcome::{Force, StopReason};
@@ -9,13 +9,22 @@ use crate::report::Report;
 use crate::step::Fence;
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
 
 /// Carries out assignments.
 pub trait Worker: Send + Sync {
     /// Does the work and reports. The worker listens to its line: it ends at the next boundary when asked to.
     ///
     /// Dropping the future ends the run where it is; nothing it started may go on after that.
-    fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report>;
+    ///
+    /// # Errors
+    /// [`Unrecorded`] when the store took nothing for longer than the worker has patience. Nothing is concluded of the
+    /// child then: it stays open, for the next owner of its work to go on with.
+    fn work(
+        &self,
+        assignment: Assignment,
+        line: Arc<dyn Line>,
+    ) -> Pending<'static, Result<Report, Unrecorded>>;
 
     /// What is not there in this process that a child with this setting needs, such as the key of its model; in words for
     /// the person who configures it. Work of a dead process is taken over only where nothing is lacking.
@@ -29,10 +38,16 @@ pub trait Worker: Send + Sync {
     }
 }
 
+/// Why a run ended without an end that counts: the store was in trouble for too long. Its journal is whole up to there, and
+/// whoever owns the work next goes on from that.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("what the subagent did could not be recorded: {0}")]
+pub struct Unrecorded(pub StoreError);
+
 /// How a run ended, for the worker that tidies up after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnd {
-    /// What it handed in, or what its journal says.
+    /// What it handed in, or what its journal says; a failure of the store when it could not be recorded.
     pub report: Report,
     /// The stop that it was told, if any.
     pub stop: Option<StopNotice>,

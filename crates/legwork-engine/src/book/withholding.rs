@@ -4,7 +4,7 @@
 //! What a child needs is not known here; whoever hands work over says which children are withheld.
 
 use super::{Book, Effect};
-use legwork_core::ids::DelegationId;
+use legwork_core::ids::{ChildId, DelegationId};
 use std::collections::BTreeSet;
 
 impl Book {
@@ -36,6 +36,15 @@ impl Book {
         left.retain(|id| self.delegations.get(id).is_some_and(|delegated| !delegated.is_settled()));
         left.iter().for_each(|id| self.remove(id));
         left
+    }
+
+    /// The delegations of the tree that a child is part of which have not settled, the deepest first.
+    pub fn open_tree_of(&self, child: &ChildId) -> Vec<DelegationId> {
+        let Some((home, _)) = self.whereabouts.get(child) else { return Vec::new() };
+        let mut tree = self.open_tree(&self.root_of(home));
+        let depth = |id: &DelegationId| self.delegations.get(id).map(|known| known.accepted.lineage.depth);
+        tree.sort_by_key(|id| std::cmp::Reverse(depth(id)));
+        tree
     }
 
     /// The delegations of a tree that have not settled.

@@ -4,7 +4,7 @@ use crate::book::Effect;
 use crate::offering::{Fate, Offered, is_new, offer};
 use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
-use legwork_core::ports::{AppendError, Pending, Store, StoreError};
+use legwork_core::ports::{AppendError, Pending, Store, StoreError, TROUBLE_MAX};
 use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
@@ -14,8 +14,6 @@ use tokio::time::Instant;
 /// Pauses between tries of a commit that the store could not take: doubled each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
-/// How long a store may take nothing at all before the work whose facts wait for it is given up.
-const TROUBLE_MAX: Duration = Duration::from_secs(60);
 
 /// Facts on their way to the store.
 pub(super) struct Commits {

@@ -11,7 +11,7 @@ use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
-use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Stopped};
+use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Stopped, Unrecorded};
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
@@ -23,6 +23,8 @@ use tokio::sync::{oneshot, watch};
 
 /// An abort from the book; the child has its cause already.
 const ABORT: StopNotice = StopNotice { reason: StopReason::Cancelled, force: Force::Abort };
+/// A run that goes on in another process, as one does whose own process ends.
+const GOES_ON: StopNotice = StopNotice { reason: StopReason::Shutdown, force: Force::Abort };
 
 impl Dispatcher {
     /// A caller that went away while it waited needs no answer, so failed sends are nothing to report.
@@ -231,6 +233,9 @@ impl Dispatcher {
         };
         self.said.retain(|child, _| !children.contains(child));
         self.ends.retain(|child, _| !children.contains(child));
+        for child in &children {
+            self.press(child, GOES_ON);
+        }
         let mine = |effect: &Effect| concerns(effect, delegation, &children);
         let mut given_up: Vec<Effect> = durable.extract_if(.., |effect| mine(effect)).collect();
         given_up.extend(self.commits.forget(delegation, mine));
@@ -257,6 +262,25 @@ impl Dispatcher {
             answer(self.waiting.unit_joins.remove(&unit), &told);
         }
         self.answer_joins(delegation, &told);
+    }
+
+    /// A run could not be recorded: nothing is concluded of its child, which stays open with its whole tree; as soon as the
+    /// store is back that is left to whoever looks for work. One that was told to end has ended all the same.
+    pub(super) fn unrecorded(&mut self, child: &ChildId, Unrecorded(error): Unrecorded) {
+        let works = self.book.child(child).is_some_and(|(delegated, index)| {
+            let state = delegated.children[index].state;
+            state.has_runner() && !matches!(state, ChildState::Stopping { .. })
+        });
+        if !works || self.book.is_released() {
+            return;
+        }
+        tracing::error!(%child, %error, "what a subagent did could not be recorded for too long; its work is given up here and stays open for the next process");
+        let (why, tree) = (Refused::Store(error), self.book.open_tree_of(child));
+        for delegation in &tree {
+            self.give_up(delegation, &why, &mut Vec::new());
+        }
+        // This process may live on for long: it must not look as if it still worked on it.
+        self.chores.leave(tree);
     }
 
     fn answer_joins(&mut self, delegation: &DelegationId, answer: &Result<(), String>) {

@@ -1,6 +1,6 @@
 //! A store that does not take facts for a while.
 
-use crate::scene::{Scene, batch, options, owner, stopped};
+use crate::scene::{Scene, batch, batch_from, options, owner, stopped};
 use legwork_core::child::ChildState;
 use legwork_core::fact::Fact;
 use legwork_core::ids::DelegationId;
@@ -215,4 +215,57 @@ async fn k16_a_child_that_is_taken_away_while_its_start_is_being_recorded_gives_
     scene.dispatch(&["until more", "until more too"]).await;
     scene.troupe.until(|counts| counts.here.len() == 2).await;
     assert_eq!(scene.troupe.counts().came, 4, "what was taken away did not begin");
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_28_a_run_that_could_not_be_recorded_is_not_settled_and_its_tree_goes_on_elsewhere() {
+    let memory = MemoryStore::new();
+    let scene = Scene::over(memory.clone(), 1, options(4)).await;
+    let ticket = scene.dispatch(&["until gone", "answer"]).await;
+    scene.outcome(&ticket, &ticket.children[1]).await;
+    let below =
+        batch_from(&scene.troupe.assignments()[0], &["unrecorded told".to_owned(), "deaf".to_owned()]);
+    let below = scene.handle.dispatch(below).await.expect("the call is accepted");
+    scene.troupe.until(|counts| counts.here.len() == 3).await;
+    let other = scene.dispatch(&["until more"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 4).await;
+    let joins = (scene.handle.join(&ticket.delegation), scene.handle.join(&below.delegation));
+    let (above, within, ()) = tokio::join!(joins.0, joins.1, async {
+        scene.handle.view(None).await;
+        scene.troupe.say("told");
+    });
+    for joined in [above, within] {
+        assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    }
+    scene.troupe.until(|counts| counts.here == ["until more"]).await;
+    assert_eq!(scene.outcomes(&ticket).await, [None, Some(Outcome::Succeeded)]);
+    assert_eq!(scene.outcomes(&below).await, [None, None], "nothing is concluded");
+    for cut in ["until gone", "deaf"] {
+        let stop = scene.troupe.end_of(cut).map(|stop| stop.reason);
+        assert_eq!(stop, Some(StopReason::Shutdown), "{cut} goes on elsewhere, in its worktree");
+    }
+    // Three slots are free again, and what is not concerned goes on.
+    let next = scene.dispatch(&["answer", "answer", "answer"]).await;
+    scene.joined(&next).await;
+    scene.troupe.say("more");
+    scene.joined(&other).await;
+    let heir = Scene::over(memory, 2, options(4)).await;
+    heir.handle.recover(&Orphans::All).await.expect("it goes on");
+    heir.troupe.until(|counts| counts.here.len() == 3).await;
+    heir.troupe.say("told");
+    assert_eq!(heir.outcome(&below, &below.children[0]).await, Outcome::Succeeded);
+    heir.troupe.say("gone");
+    assert_eq!(heir.outcome(&ticket, &ticket.children[0]).await, Outcome::Succeeded);
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_19_a_child_that_was_told_to_end_has_ended_although_that_could_not_be_recorded() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["unrecorded told finish"]).await;
+    scene.troupe.until_here("unrecorded told finish").await;
+    scene.handle.stop(Scope::All, StopReason::Cancelled, Force::Ask).await;
+    scene.troupe.say("told");
+    assert_eq!(scene.outcome(&ticket, &ticket.children[0]).await, Outcome::Stopped(StopReason::Cancelled));
 }

@@ -5,7 +5,9 @@ use crate::scene;
 use legwork_core::batch::{NewBatch, Setting};
 use legwork_core::ids::CallKey;
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{Assignment, Delegator, Line, Pending, RunEnd, StopNotice, Worker};
+use legwork_core::ports::{
+    Assignment, Delegator, Line, Pending, RunEnd, StopNotice, StoreError, Unrecorded, Worker,
+};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::Report;
 use legwork_engine::Handle;
@@ -39,6 +41,8 @@ struct Shared {
     words: watch::Sender<BTreeMap<String, usize>>,
     lines: Mutex<BTreeMap<String, Arc<dyn Line>>>,
     assignments: Mutex<Vec<Assignment>>,
+    /// The stop that each run had been told when it was tidied up after, by goal.
+    ends: Mutex<Vec<(String, Option<StopNotice>)>>,
 }
 
 /// Who came and went.
@@ -94,13 +98,24 @@ impl Troupe {
         locked(&self.shared.lines)[goal].clone()
     }
 
+    /// The stop that the run with this goal had been told when it was tidied up after.
+    pub fn end_of(&self, goal: &str) -> Option<StopNotice> {
+        let ends = locked(&self.shared.ends);
+        let end = ends.iter().rev().find(|(of, _)| of == goal);
+        end.unwrap_or_else(|| panic!("{goal} has not ended")).1
+    }
+
     pub fn assignments(&self) -> Vec<Assignment> {
         locked(&self.shared.assignments).clone()
     }
 }
 
 impl Worker for Troupe {
-    fn work(&self, assignment: Assignment, line: Arc<dyn Line>) -> Pending<'static, Report> {
+    fn work(
+        &self,
+        assignment: Assignment,
+        line: Arc<dyn Line>,
+    ) -> Pending<'static, Result<Report, Unrecorded>> {
         let goal = assignment.task.goal.clone();
         locked(&self.shared.lines).insert(goal.clone(), line.clone());
         locked(&self.shared.assignments).push(assignment.clone());
@@ -109,7 +124,13 @@ impl Worker for Troupe {
         Box::pin(async move {
             let report = player.play().await;
             drop(here);
-            report
+            let fails = player.goal.starts_with("unrecorded") && player.assignment.attempt == 1;
+            match (fails, report.ending) {
+                (true, Ending::Answered) => {
+                    Err(Unrecorded(StoreError::Full("no space left on device".to_owned())))
+                }
+                (true | false, _) => Ok(report),
+            }
         })
     }
 
@@ -117,6 +138,7 @@ impl Worker for Troupe {
     fn close(&self, assignment: Assignment, end: RunEnd, _: Arc<dyn Line>) -> Pending<'static, Report> {
         let is_slow = assignment.task.goal.ends_with("slow to leave");
         let mut words = self.shared.words.subscribe();
+        locked(&self.shared.ends).push((assignment.task.goal, end.stop));
         Box::pin(async move {
             if is_slow {
                 let left = words.wait_for(|words| words.contains_key("left")).await;
@@ -193,7 +215,13 @@ impl Player {
                 Report { error: Some("the model is out".to_owned()), ..failed }
             }
             ["panic", ..] => panic!("{} fell over", self.goal),
-            ["until", word, ..] => self.until_stopped_or_said(word).await,
+            // The store has taken nothing for too long when the word comes, and it is late for a stop.
+            ["unrecorded", word, "finish"] => {
+                self.line.stopped().await;
+                self.said(word).await;
+                answered(&self.goal)
+            }
+            ["until" | "unrecorded", word, ..] => self.until_stopped_or_said(word).await,
             ["deaf", ..] => std::future::pending().await,
             // It takes its time after a stop and answers all the same.
             ["finish", word, ..] => {

@@ -52,6 +52,7 @@ macro_rules! store_suite {
             sessions: a_deleted_session_takes_its_own_with_it_and_nothing_else,
             sessions: every_kind_of_session_comes_back,
             journal: inv_02_a_turn_of_a_journal_and_its_history_are_one_commit,
+            journal: inv_02_a_write_that_is_stored_already_is_refused_whole,
             journal: a_turn_of_a_journal_is_stored_whole_or_not_at_all,
             steers: ctrl_10_a_steer_is_seen_missed_or_refused,
             steers: ctrl_10_a_steer_is_seen_once_by_its_own_child,

@@ -14,6 +14,7 @@ use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What was noted and what was dropped, in order.
@@ -23,12 +24,19 @@ pub(crate) struct Ledger {
     dropped: Mutex<Vec<ProcessGroup>>,
     refuses: bool,
     slow: bool,
+    /// So many more groups find the store in trouble.
+    troubled: AtomicUsize,
 }
 
 impl Ledger {
     /// A store that refuses every group.
     pub(super) fn refusing() -> Self {
         Ledger { refuses: true, ..Ledger::default() }
+    }
+
+    /// A store that is in trouble when the first groups come, so many times.
+    pub(super) fn in_trouble(times: usize) -> Self {
+        Ledger { troubled: AtomicUsize::new(times), ..Ledger::default() }
     }
 
     /// A store that is never done with a group.
@@ -56,7 +64,11 @@ fn closed<T: Send + 'static>() -> Pending<'static, Result<T, StoreError>> {
 impl Facts for Ledger {
     fn note_group(&self, _: Fence, _: Actor, group: ProcessGroup) -> Pending<'_, Result<(), StoreError>> {
         if self.refuses {
-            return ready(Err(StoreError::Full("for the test".to_owned())));
+            return ready(Err(StoreError::Fenced("for the test".to_owned())));
+        }
+        if self.troubled.load(Ordering::SeqCst) > 0 {
+            self.troubled.fetch_sub(1, Ordering::SeqCst);
+            return ready(Err(StoreError::Locked("for the test".to_owned())));
         }
         self.noted.lock().expect("no test panics with it").push(group);
         if self.slow { Box::pin(std::future::pending()) } else { ready(Ok(())) }

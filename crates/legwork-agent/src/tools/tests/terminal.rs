@@ -114,6 +114,14 @@ async fn inv_14_a_group_that_cannot_be_stored_runs_nothing() {
     assert_eq!(rig.left(), 0);
 }
 
+#[tokio::test]
+async fn k35_a_command_waits_for_a_store_in_trouble_and_runs_once() {
+    let rig = Rig::with(Ledger::in_trouble(2));
+    let output = rig.ok("terminal", json!({"command": "echo ran >>ran; cat ran"})).await;
+    assert!(output.ends_with("ran\n") && output.matches("ran").count() == 1, "{output}");
+    assert_eq!(rig.ledger.noted().len(), 1);
+}
+
 /// Four processes of the kinds that outlive a command. It goes on once each of them has got its name.
 const LEAVES_FOUR: &str = r#"
     becomes() { until grep -qsx "$1" "/proc/$2/comm"; do :; done; }

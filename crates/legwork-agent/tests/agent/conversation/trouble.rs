@@ -3,15 +3,17 @@
 
 use super::scene::{Machine, Open, Running, assert_legal, new_session, texts};
 use super::seeded::Echo;
+use crate::fakes::{FakeModel, Say};
+use legwork_agent::models::Model;
 use legwork_agent::session::{SessionEvent, SessionSetup};
 use legwork_core::message::Message;
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{StopNotice, Store};
+use legwork_core::ports::{StopNotice, Store, TROUBLE_MAX};
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The writes that a conversation makes.
 const WRITES: [&str; 2] = ["append_turn", "write_steps"];
@@ -100,6 +102,9 @@ async fn inv_02_whichever_append_is_made_although_it_fails_its_call_is_answered_
     }
 }
 
+/// Numbers of sessions that are not taken.
+static SESSIONS: AtomicU64 = AtomicU64::new(5);
+
 /// A conversation whose disk is full from write number `full_from` on, until it is freed.
 struct Disk {
     open: Open,
@@ -109,6 +114,24 @@ struct Disk {
 
 impl Disk {
     async fn of(machine: &Machine, running: &Running, full_from: usize) -> Disk {
+        Disk::under(machine, running, (full_from, Echo::new(7))).await
+    }
+
+    /// The same under a model that says this and nothing more.
+    async fn answering(
+        machine: &Machine,
+        running: &Running,
+        (full_from, says): (usize, &[&'static str]),
+    ) -> Disk {
+        let model = FakeModel::new(says.iter().map(|text| Say::Text(text)));
+        Disk::under(machine, running, (full_from, model)).await
+    }
+
+    async fn under(
+        machine: &Machine,
+        running: &Running,
+        (full_from, model): (usize, Arc<dyn Model>),
+    ) -> Disk {
         let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store)));
         let (is_full, writes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
         let (full, counted) = (Arc::clone(&is_full), Arc::clone(&writes));
@@ -118,8 +141,9 @@ impl Disk {
                 && full.load(Ordering::SeqCst);
             if fails { Luck::Fails } else { Luck::Good }
         });
-        let setup = SessionSetup { store: shaky as Arc<dyn Store>, ..running.setup(Echo::new(7)) };
-        let open = running.open_with(setup, new_session(5)).await.expect("it opens");
+        let setup = SessionSetup { store: shaky as Arc<dyn Store>, ..running.setup(model) };
+        let session = SESSIONS.fetch_add(1, Ordering::SeqCst);
+        let open = running.open_with(setup, new_session(session)).await.expect("it opens");
         Disk { open, is_full, writes }
     }
 
@@ -194,4 +218,60 @@ async fn inv_02_a_turn_that_is_given_up_keeps_the_calls_that_it_made() {
         kept += delegated;
     }
     assert!(kept >= 1, "{kept} of {writes}");
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_13_a_turn_that_is_interrupted_while_the_store_takes_nothing_is_over_and_asks_nothing_more() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    let disk = Disk::answering(&machine, &running, (2, &["A.", "B."])).await;
+    disk.open.handle.say("u1").expect("there is room");
+    disk.open.told("kept and offered again").await;
+    let begun = Instant::now();
+    disk.open.handle.stop_turn(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
+    disk.open.handle.wait_idle().await;
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(disk.open.words(), ["user u1", "ended Interrupted", "idle"]);
+    disk.free();
+    disk.open.ask("u2").await;
+    let history = machine.history(disk.open.handle.session()).await;
+    assert_legal(&history.iter().cloned().map(Arc::new).collect::<Vec<_>>());
+    let [u1, remark, u2, answer] = &texts(&history)[..] else { panic!("{history:?}") };
+    assert_eq!([u1.as_str(), u2, answer], ["u1", "u2", "B."]);
+    assert!(remark.contains("stopped on request"), "{remark}");
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_28_a_store_in_trouble_for_a_while_does_not_end_a_turn() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    for full_from in [1, 2] {
+        let disk = Disk::answering(&machine, &running, (full_from, &["A."])).await;
+        disk.open.handle.say("u1").expect("there is room");
+        disk.open.told("kept and offered again").await;
+        disk.free();
+        disk.open.handle.wait_idle().await;
+        assert_eq!(disk.open.words(), ["user u1", "ended Answered", "idle"], "write {full_from}");
+        assert_eq!(texts(&machine.history(disk.open.handle.session()).await), ["u1", "A."]);
+        disk.open.close(StopReason::SessionEnded).await;
+    }
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_03_a_turn_ends_with_the_reason_when_the_store_is_in_trouble_for_too_long_and_goes_on_later() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    let disk = Disk::answering(&machine, &running, (2, &["A.", "A again."])).await;
+    let begun = Instant::now();
+    disk.open.handle.say("u1").expect("there is room");
+    disk.put_off(1).await;
+    assert!(begun.elapsed() >= TROUBLE_MAX, "{:?}", begun.elapsed());
+    assert!(format!("{:?}", disk.open.events()).contains("the disk has a bad day"));
+    assert_eq!(texts(&machine.history(disk.open.handle.session()).await), ["u1"]);
+    disk.free();
+    disk.open.handle.wait_idle().await;
+    assert_eq!(texts(&machine.history(disk.open.handle.session()).await), ["u1", "A again."]);
 }

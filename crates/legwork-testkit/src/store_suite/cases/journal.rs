@@ -209,6 +209,30 @@ pub async fn inv_02_a_turn_of_a_journal_and_its_history_are_one_commit(place: &d
     assert!(delegation.deliveries.iter().all(|delivery| delivery.state == DeliveryState::Delivered));
 }
 
+/// A write that failed after the fact is offered again: it is refused, and nothing of it is there twice.
+pub async fn inv_02_a_write_that_is_stored_already_is_refused_whole(place: &dyn Place) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0]]).await;
+    Owned::open_session(&store, 1).await;
+    owned.finish().await;
+    let claim = owned.claim(0, 1).await.expect("it is ready");
+    let first = session_turn(&owned, 0, &[claim]);
+    let next = WriteSteps { changes: vec![finish(0), intend(1)], ..session_turn(&owned, 1, &[]) };
+    let grown_only = WriteSteps { changes: vec![], ..session_turn(&owned, 2, &[]) };
+    let ends_only = WriteSteps { turn: None, changes: vec![fail(1)], ..session_turn(&owned, 0, &[]) };
+    for write in [first, next, grown_only, ends_only] {
+        assert_eq!(store.write_steps(write.clone()).await, Ok(()), "{write:?}");
+        let stored = async || {
+            let id = sample::session_id(1);
+            let steps = store.steps(&Actor::Session(id.clone())).await;
+            (steps, store.history(&id).await, owned.stored().await)
+        };
+        let before = stored().await;
+        assert!(is_conflict(&store.write_steps(write.clone()).await), "{write:?}");
+        assert_eq!(stored().await, before, "{write:?}");
+    }
+}
+
 /// One piece that does not fit takes the others with it.
 pub async fn a_turn_of_a_journal_is_stored_whole_or_not_at_all(place: &dyn Place) {
     let store = place.open();

@@ -168,7 +168,7 @@ impl Shared {
             self.figures.failures += 1;
             let late = matches!(
                 call.name,
-                "append" | "claim" | "release" | "park" | "unpark" | "append_turn" | "ask"
+                "append" | "claim" | "release" | "park" | "unpark" | "append_turn" | "ask" | "write_steps"
             );
             return if late && self.chance.once_in(2) { Luck::FailsLate } else { Luck::Fails };
         }

@@ -154,6 +154,11 @@ impl Journal {
         self.exchange.hold(claims);
     }
 
+    /// Takes out the claims of results that are not part of the conversation: nobody acknowledges them here any more.
+    pub(crate) fn let_go(&mut self) -> Vec<ClaimId> {
+        self.exchange.let_go()
+    }
+
     /// Lets a conversation grow along with this journal.
     pub(crate) fn with_history(mut self, history: History) -> Self {
         self.history = Some(history);

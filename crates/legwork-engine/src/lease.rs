@@ -2,6 +2,8 @@
 //! periods of this process's monotonic clock, during all of which this process was awake. Then it is declared gone, and
 //! from that moment on the store takes nothing of it any more (invariant 30).
 //!
+//! A process whose work has ended says so itself, and is not watched.
+//!
 //! Stored times only tell whether it is worth watching; no decision rests on them (invariant 9).
 
 use crate::wiring::Clock;
@@ -14,6 +16,8 @@ use tokio::time::{Instant, sleep};
 const PERIODS: u32 = 3;
 /// Looks in one period.
 const LOOKS: u32 = 10;
+/// How often a process tries to say that it goes on with nothing.
+const RESIGN_TRIES: u32 = 3;
 
 /// Whether the lease looks as if nobody renewed it any more, so that it is worth watching: its last renewal is more than a
 /// period away, in whichever direction the wall clock puts it. A process that never had a lease is not judged by one.
@@ -50,6 +54,24 @@ pub async fn has_run_out(facts: &dyn Facts, clock: Clock, owner: &OwnerRecord) -
             return facts.declare_gone(&owner.id, first.beats, clock.now().wall).await;
         }
     }
+}
+
+/// Says in the store that nothing of this process goes on any more: from that moment on it counts as dead for everybody,
+/// although its program may take a moment more to end, so that its sessions are opened and its work is taken over at once
+/// (docs/design/044). Only for a process whose engine has ended, and which writes nothing as an owner afterwards. Answers
+/// whether it is so; otherwise it is so when the process has ended.
+///
+/// # Errors
+/// [`StoreError`] when the store cannot be read or written.
+pub async fn resign(facts: &dyn Facts, clock: Clock, owner: &OwnerRecord) -> Result<bool, StoreError> {
+    // A renewal that was under way when the engine ended may come in between.
+    for _ in 0..RESIGN_TRIES {
+        let beats = facts.lease(&owner.id).await?.map_or(0, |lease| lease.beats);
+        if facts.declare_gone(&owner.id, beats, clock.now().wall).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Counts whole periods in which this process was awake.

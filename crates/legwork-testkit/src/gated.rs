@@ -333,6 +333,10 @@ impl Conversations for GatedStore {
         self.inner.delete_session(id)
     }
 
+    fn discard_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<bool, StoreError>> {
+        self.inner.discard_session(id, owner)
+    }
+
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {
         self.inner.append_turn(turn)
     }

@@ -1,32 +1,90 @@
-//! Which stored session a person means to go on with, whether it can be opened here, and what a session may be called.
+//! Which stored session a person means to go on with, whether it can be opened here, and what a session may be called. A
+//! process that has it open may be about to end: it is waited for, but not for long.
 //!
 //! What is said in it then is not the business of this page.
 
 use std::path::Path;
+use std::time::Duration;
 
 use legwork_core::ids::SessionId;
 use legwork_core::ports::{Conversations, Held, SessionKind, SessionRecord};
 use legwork_core::record::OwnerRecord;
 use legwork_sqlite::SqliteStore;
+use tokio::time::Instant;
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
 use crate::owner::{self, Owner, is_dead};
-use crate::{lookup, state};
+use crate::settings::Settings;
+use crate::{lookup, state, stderr};
 
 /// Characters of a name.
 const NAME_MAX: usize = 64;
 /// How often a session is asked for again whose holder turned out to be dead.
 const HOLD_TRIES: usize = 3;
+/// What a program that was told to end takes at most on top of the time that it gives its work.
+const ENDING_SLACK: Duration = Duration::from_secs(1);
+/// The longest wait for a process that has a session open, however much time it gives its work.
+const ENDING_MAX: Duration = Duration::from_secs(10);
+/// Between two looks whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How the ids begin that a name must not be taken for.
 const ID_SIGNS: [&str; 7] = ["ses_", "deleg_", "sa-", "own_", "clm_", "req_", "-"];
 
+/// How long somebody waits for a session that another process has open, because that may be about to end.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    within: Duration,
+    quiet: bool,
+}
+
+impl Patience {
+    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless `quiet`.
+    pub fn of(settings: &Settings, invocation: &Invocation) -> Patience {
+        let within = (settings.delegation.stop_grace + ENDING_SLACK).min(ENDING_MAX);
+        Patience { within, quiet: invocation.common.quiet }
+    }
+
+    /// Waits until `holder` has the session open no longer. `false` when it still has.
+    async fn outlasts(
+        self,
+        store: &SqliteStore,
+        (id, holder): (&SessionId, &OwnerRecord),
+    ) -> Result<bool, CliError> {
+        if !self.quiet {
+            stderr::tell(&format!(
+                "note: the session {id} is open in process {}, which is waited for up to {} s in case it is ending",
+                holder.process.pid,
+                self.within.as_secs_f32()
+            ));
+        }
+        let until = Instant::now() + self.within;
+        loop {
+            let record = store.session(id).await?;
+            let now = record.as_ref().and_then(holder_alive);
+            if now.is_none_or(|now| now.id != holder.id) {
+                return Ok(true);
+            }
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            // Deadline: its end is a row, or a process, that this one can only look at.
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
 /// The session that `typed` names, or the newest conversation of this folder without it. It can be gone on with: somebody
-/// talked in it, its folder is there, and no living process has it open. Looking creates nothing.
+/// talked in it, its folder is there, and no living process has it open, or it ends in time. Looking creates
+/// nothing.
 ///
 /// # Errors
 /// When there is none, or it cannot be gone on with.
-pub async fn to_resume(invocation: &Invocation, typed: Option<&str>) -> Result<SessionRecord, CliError> {
+pub async fn to_resume(
+    invocation: &Invocation,
+    settings: &Settings,
+    typed: Option<&str>,
+) -> Result<SessionRecord, CliError> {
     let record = match (state::open_to_look(invocation).await?, typed) {
         (Some(store), Some(typed)) => lookup::session(invocation, &store, typed).await?,
         (Some(store), None) => newest(invocation, &store).await?,
@@ -43,7 +101,8 @@ pub async fn to_resume(invocation: &Invocation, typed: Option<&str>) -> Result<S
     }
     if let Some(holder) = holder_alive(&record) {
         let store = state::open_to_work(invocation)?;
-        if !owner::has_stood_still(store.as_ref(), holder, invocation.common.quiet).await? {
+        let stands_still = owner::has_stood_still(store.as_ref(), holder, invocation.common.quiet).await?;
+        if !stands_still && !Patience::of(settings, invocation).outlasts(&store, (id, holder)).await? {
             return Err(open_elsewhere(id, holder));
         }
     }
@@ -83,17 +142,45 @@ pub fn is_conversation(record: &SessionRecord) -> bool {
 /// # Errors
 /// When another process has it open, or it is gone.
 pub async fn hold(store: &SqliteStore, owner: &Owner, id: &SessionId) -> Result<(), CliError> {
+    match try_to_hold(store, owner, id).await? {
+        None => Ok(()),
+        Some(holder) => Err(open_elsewhere(id, &holder)),
+    }
+}
+
+/// The same for a session that is to be talked in: a process that may be ending is waited for.
+///
+/// # Errors
+/// When another process has it open and does not end in time, or it is gone.
+pub async fn hold_in_time(
+    store: &SqliteStore,
+    owner: &Owner,
+    (id, patience): (&SessionId, Patience),
+) -> Result<(), CliError> {
+    match try_to_hold(store, owner, id).await? {
+        None => Ok(()),
+        Some(holder) if patience.outlasts(store, (id, &holder)).await? => hold(store, owner, id).await,
+        Some(holder) => Err(open_elsewhere(id, &holder)),
+    }
+}
+
+/// The process that has it open, unless it is open here now.
+async fn try_to_hold(
+    store: &SqliteStore,
+    owner: &Owner,
+    id: &SessionId,
+) -> Result<Option<OwnerRecord>, CliError> {
     let mut dead = None;
     let mut tries = 0;
     loop {
         tries += 1;
         match store.hold_session(id, &owner.record.id, dead.as_ref()).await? {
-            Held::Here => return Ok(()),
+            Held::Here => return Ok(None),
             Held::Unknown => return Err(lookup::unknown(id.as_str())),
             Held::By(holder) => {
                 let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, true).await?;
                 if !gone || tries >= HOLD_TRIES {
-                    return Err(open_elsewhere(id, &holder));
+                    return Ok(Some(holder));
                 }
                 dead = Some(holder.id);
             }

@@ -63,6 +63,8 @@ pub struct Workplace {
     stop_grace: Duration,
     /// Taken when the workplace is closed.
     engine: Option<Engine>,
+    /// Whether it was closed in time, so that nothing of it runs any more.
+    is_over: bool,
     /// Fires the user's hooks; ends after the engine.
     hooks: JoinSet<()>,
     /// What it has not fired them for.
@@ -137,6 +139,7 @@ impl Workplace {
             store,
             owner,
             engine: Some(engine),
+            is_over: false,
         })
     }
 

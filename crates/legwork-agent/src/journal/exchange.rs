@@ -40,6 +40,11 @@ impl Exchange {
         self.reply.as_ref().is_none_or(|reply| self.results.len() >= reply.calls().count())
     }
 
+    /// Takes the claims out.
+    pub(super) fn let_go(&mut self) -> Vec<ClaimId> {
+        std::mem::take(&mut self.claims)
+    }
+
     /// The reply and its results as messages, with the claims they carry.
     pub(super) fn whole(self) -> (Vec<Message>, Vec<ClaimId>) {
         let Exchange { reply, results, claims } = self;

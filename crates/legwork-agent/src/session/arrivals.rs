@@ -10,9 +10,10 @@ use crate::journal::{OpenExchange, wall_clock};
 use crate::tools::{DELEGATE_TASK, carries_results};
 use crate::worktree::state;
 use legwork_core::batch::Reach;
-use legwork_core::ids::{CallKey, ChildId, ClaimId, SessionId, UnitId};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, SessionId, UnitId};
 use legwork_core::ports::{StoreError, Undelivered};
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::step::Actor;
 use legwork_core::taking::missed_texts;
 use legwork_core::time::Timestamp;
@@ -88,13 +89,30 @@ impl Waiting {
 /// commit that makes the exchange part of the conversation, and do not come in once more (invariant 6).
 ///
 /// # Errors
-/// [`StoreError`]; claims that were made all the same come free with this process.
+/// [`StoreError`]; claims that were made are given back, or come free with this process. A conflict when some of the results
+/// are in other hands: they would come in once more from there.
 pub(crate) async fn carried(
     setup: &SessionSetup,
     actor: &Actor,
     open: &OpenExchange,
 ) -> Result<Vec<ClaimId>, StoreError> {
     let mut claims = Vec::new();
+    let taken = take_carried(setup, (actor, open), &mut claims).await;
+    if taken.is_err() {
+        for claim in std::mem::take(&mut claims) {
+            if !give_back(setup, &claim).await {
+                tracing::debug!("results that a conversation carries come free with this process");
+            }
+        }
+    }
+    taken.map(|()| claims)
+}
+
+async fn take_carried(
+    setup: &SessionSetup,
+    (actor, open): (&Actor, &OpenExchange),
+    claims: &mut Vec<ClaimId>,
+) -> Result<(), StoreError> {
     for (call, result) in open.reply.message.calls().zip(&open.results) {
         if call.name != DELEGATE_TASK {
             continue;
@@ -110,9 +128,38 @@ pub(crate) async fn carried(
             let mut fresh = fresh.into_iter();
             let next = || fresh.next().expect("BUG: one claim for each unit");
             claims.extend(setup.taker().take_all(&record, &signature(setup).await?, next).await?);
+            no_other_hand(setup, &delegation, claims).await?;
         }
     }
-    Ok(claims)
+    Ok(())
+}
+
+/// Refuses results that are on their way elsewhere.
+async fn no_other_hand(
+    setup: &SessionSetup,
+    delegation: &DelegationId,
+    mine: &[ClaimId],
+) -> Result<(), StoreError> {
+    let Some(record) = setup.store.delegation(delegation).await? else { return Ok(()) };
+    for delivery in &record.deliveries {
+        let who = match &delivery.state {
+            DeliveryState::Claimed { claim, .. } if !mine.contains(claim) => {
+                let taker = OwnerRecord::id_of_claimant(delivery.claimant().unwrap_or_default());
+                let taker = setup.store.owner(&taker).await?;
+                taker.map_or_else(|| "somebody".to_owned(), |taker| format!("process {}", taker.process.pid))
+            }
+            // Somebody took it and gave it back meanwhile.
+            DeliveryState::Ready { .. } | DeliveryState::Parked(_) => "somebody".to_owned(),
+            DeliveryState::Claimed { .. }
+            | DeliveryState::Held
+            | DeliveryState::Delivered
+            | DeliveryState::Dismissed => continue,
+        };
+        return Err(StoreError::Conflict(format!(
+            "results of {delegation}, which the conversation has taken in already, are in the hands of {who}; try again in a moment"
+        )));
+    }
+    Ok(())
 }
 
 /// How this process signs its claims.

@@ -204,9 +204,10 @@ impl ConversationHandle {
         wait(&mut desk, Desk::is_closed).await;
     }
 
-    /// Ends the conversation: the turn that runs is stopped for `reason`, the session is given free, and results that
-    /// have not come in yet stay stored. A [`StopReason::Shutdown`] drops the turn instead, to be taken up by whoever
-    /// opens the session next. Children go on in any case. Returns when [`Conversation::run`] has ended.
+    /// Ends the conversation: the turn that runs is stopped for `reason`, and results that have not come in yet stay stored. A
+    /// [`StopReason::Shutdown`] drops the turn instead, to be taken up by whoever opens the session next. Children go on in any
+    /// case, so the session stays held until this process ends, or says that nothing of it goes on any more
+    /// (docs/design/044). Returns when [`Conversation::run`] has ended.
     pub async fn close(&self, reason: StopReason) {
         let mut desk = self.shared.desk.subscribe();
         self.shared.desk.send_modify(|desk| desk.close(reason));

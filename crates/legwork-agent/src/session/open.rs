@@ -69,7 +69,7 @@ impl OpenSession {
     /// cannot be told from it, is left alone.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// [`OpenError`]; the session is held as it was before, by this process too if that held it already.
     pub(crate) async fn open(setup: SessionSetup, which: Which) -> Result<(Self, Left), OpenError> {
         let id = which.id().clone();
         // What may fail for other reasons comes before anything is stored.
@@ -78,10 +78,17 @@ impl OpenSession {
             Which::Stored(_) => None,
         };
         let is_new = matches!(which, Which::New(_));
-        match which {
-            Which::New(session) => setup.store.create_session(session, &setup.fence.owner).await?,
-            Which::Stored(_) => hold(&setup, &id).await?,
-        }
+        let was_held = match which {
+            Which::New(session) => {
+                setup.store.create_session(session, &setup.fence.owner).await?;
+                false
+            }
+            Which::Stored(_) => {
+                let was_held = is_held(&setup, &id).await?;
+                hold(&setup, &id).await?;
+                was_held
+            }
+        };
         let read = async {
             let (journal, context, left) = read(&setup, &id).await?;
             let system = match system {
@@ -98,7 +105,11 @@ impl OpenSession {
                 Ok((session, left))
             }
             Err(error) => {
-                release(&setup, &id).await;
+                if is_new {
+                    discard(&setup, &id).await;
+                } else if !was_held {
+                    release(&setup, &id).await;
+                }
                 Err(error)
             }
         }
@@ -191,9 +202,11 @@ impl OpenSession {
         let line = self.broken_off.take().map_or(line, told_to_stop);
         self.journal.be_patient(Patience::on(Arc::clone(&line), self.setup.limits.store_trouble_max));
         let agent = self.agent(Arc::clone(&line));
+        // Also when the turn is dropped where it is: how much of it was stored is not known then.
+        self.in_doubt = true;
         let report = turn::run(&agent, &mut self.journal, &mut self.context, start).await;
-        if self.journal.lost().is_some() {
-            self.in_doubt = true;
+        self.in_doubt = self.journal.lost().is_some();
+        if self.in_doubt {
             self.broken_off =
                 line.stopped().now_or_never().filter(|notice| notice.reason != StopReason::Shutdown);
         }
@@ -219,14 +232,20 @@ impl OpenSession {
         Ok(Some(left))
     }
 
-    /// Closes the session. A new one in which nothing was said leaves no trace.
-    pub(crate) async fn close(self) {
-        release(&self.setup, &self.id).await;
-        if self.is_new
-            && self.system.is_some()
-            && let Err(error) = self.setup.store.delete_session(&self.id).await
-        {
-            tracing::debug!(session = %self.id, %error, "a session in which nothing was said stays");
+    /// Closes the session: what was claimed for it and is not part of the conversation is given back. A new one in which
+    /// nothing was said leaves no trace. Any other stays held, for what it delegated may go on in this process: whoever
+    /// opened it elsewhere meanwhile would find that in living hands, and go on with none of it (docs/design/044).
+    pub(crate) async fn close(mut self) {
+        if let Err(error) = self.refresh().await {
+            tracing::debug!(session = %self.id, %error, "results that a session has taken come free with this process");
+        }
+        for claim in self.journal.let_go() {
+            if !arrivals::give_back(&self.setup, &claim).await {
+                tracing::debug!(session = %self.id, "results that a session has taken come free with this process");
+            }
+        }
+        if self.is_new && self.system.is_some() {
+            discard(&self.setup, &self.id).await;
         }
     }
 
@@ -285,9 +304,22 @@ async fn hold(setup: &SessionSetup, id: &SessionId) -> Result<(), OpenError> {
     }
 }
 
+/// Whether this process holds the session.
+async fn is_held(setup: &SessionSetup, id: &SessionId) -> Result<bool, StoreError> {
+    let holder = setup.store.session(id).await?.and_then(|record| record.holder);
+    Ok(holder.is_some_and(|holder| holder.id == setup.fence.owner))
+}
+
 async fn release(setup: &SessionSetup, id: &SessionId) {
     if let Err(error) = setup.store.release_session(id, &setup.fence.owner).await {
         tracing::warn!(session = %id, %error, "the session could not be closed in the store; it comes free with this process");
+    }
+}
+
+/// Removes the session, unless somebody has used it.
+async fn discard(setup: &SessionSetup, id: &SessionId) {
+    if let Err(error) = setup.store.discard_session(id, &setup.fence.owner).await {
+        tracing::debug!(session = %id, %error, "a session in which nothing was said stays");
     }
 }
 

@@ -63,7 +63,7 @@ pub struct RunOutcome {
 ///
 /// A stop comes through `stop` and reaches what was delegated too; it is not awaited there. A shutdown ends only the
 /// turn: what becomes of the children is the engine's business then. Dropping the future ends the turn where it is, and
-/// leaves the session legal, and held until this process ends.
+/// leaves the session legal. In any case it stays held until this process ends, or says that nothing of it goes on any more.
 ///
 /// # Errors
 /// [`OpenError`]; nothing was asked then. A store that fails after something was asked is the end of the report.

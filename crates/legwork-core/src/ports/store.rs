@@ -238,6 +238,11 @@ pub trait Conversations: Send + Sync {
     /// whose results wait is refused with `Conflict`.
     fn delete_session(&self, id: &SessionId) -> Pending<'_, Result<(), StoreError>>;
 
+    /// Removes a session that `owner` holds, in which nothing was said and for which nothing was delegated, with all that is
+    /// its own. `false` when it is not like that; it stays as it is then, and held. Whoever opens it takes part in one
+    /// conversation: nobody's words go with a session that another process meant to leave empty (invariant 2).
+    fn discard_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<bool, StoreError>>;
+
     /// Appends messages to a session's history and acknowledges the claims that they carry, in one commit. Only the
     /// process that holds the session may; anybody else is `Fenced`.
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>>;

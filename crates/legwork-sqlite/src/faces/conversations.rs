@@ -47,6 +47,11 @@ impl Conversations for SqliteStore {
         Box::pin(self.write(move |connection| sessions::delete(connection, &id)))
     }
 
+    fn discard_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<bool, StoreError>> {
+        let (id, owner) = (id.clone(), owner.clone());
+        Box::pin(self.write(move |connection| sessions::discard(connection, &id, &owner)))
+    }
+
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let prepared = history::Prepared::new(turn)?;

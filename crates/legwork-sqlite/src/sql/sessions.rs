@@ -143,6 +143,23 @@ pub(crate) fn delete(connection: &Connection, id: &SessionId) -> Result<(), Fail
     for delegation in delegations {
         prune::remove(connection, delegation)?;
     }
+    remove(connection, id, no)
+}
+
+/// Removes a session that `owner` holds and that nobody has used. `false` when it is not like that.
+pub(crate) fn discard(connection: &Connection, id: &SessionId, owner: &OwnerId) -> Result<bool, Failure> {
+    let mut unused = connection.prepare_cached(
+        "SELECT no FROM sessions WHERE id = ?1 AND holder = ?2 AND messages = 0 \
+         AND NOT EXISTS (SELECT 1 FROM delegations WHERE session = ?1)",
+    )?;
+    let no = unused.query_row((id.as_str(), owner.as_str()), |row| row.get::<_, i64>(0)).optional()?;
+    let Some(no) = no else { return Ok(false) };
+    remove(connection, id, no)?;
+    Ok(true)
+}
+
+/// Removes what is only the session's own.
+fn remove(connection: &Connection, id: &SessionId, no: i64) -> Result<(), Failure> {
     let scope = to_json(&Scope::Session(id.clone()))?;
     let mut requests = connection.prepare_cached("DELETE FROM requests WHERE body -> '$.scope' = ?1")?;
     requests.execute((scope,))?;

@@ -49,6 +49,10 @@ impl Conversations for MemoryStore {
         self.now(|state| state.delete_session(id))
     }
 
+    fn discard_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<bool, StoreError>> {
+        self.now(|state| Ok(state.discard_session(id, owner)))
+    }
+
     fn append_turn(&self, turn: Turn) -> Pending<'_, Result<(), StoreError>> {
         self.now(|state| append(state, turn))
     }

@@ -65,10 +65,25 @@ impl State {
             return Err(StoreError::Conflict(format!("something of {id} has not ended, or has not arrived")));
         }
         self.remove_delegations(|delegation| delegation.record.accepted.lineage.session == *id);
+        self.remove_session(id);
+        Ok(())
+    }
+
+    pub(super) fn discard_session(&mut self, id: &SessionId, owner: &OwnerId) -> bool {
+        let is_silent = self.session(id).is_some_and(|session| session.record.messages == 0);
+        let mut records = self.delegations.iter().map(|delegation| &delegation.record);
+        let is_used = !is_silent || records.any(|record| record.accepted.lineage.session == *id);
+        if is_used || self.check_holder(id, owner).is_err() {
+            return false;
+        }
+        self.remove_session(id);
+        true
+    }
+
+    fn remove_session(&mut self, id: &SessionId) {
         self.requests.retain(|_, record| record.request.scope != Scope::Session(id.clone()));
         self.journals.remove(&Actor::Session(id.clone()));
         self.sessions.retain(|session| session.record.session.id != *id);
-        Ok(())
     }
 
     /// Removes delegations with all that belongs to them; says how many.

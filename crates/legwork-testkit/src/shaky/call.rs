@@ -5,7 +5,7 @@ use legwork_core::ports::{Turn, WriteSteps};
 use std::time::Duration;
 
 /// The calls that change something.
-const WRITES: [&str; 25] = [
+const WRITES: [&str; 26] = [
     "enter",
     "append",
     "note_pulses",
@@ -30,6 +30,7 @@ const WRITES: [&str; 25] = [
     "release_session",
     "rename_session",
     "delete_session",
+    "discard_session",
     "append_turn",
 ];
 

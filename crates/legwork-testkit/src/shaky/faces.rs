@@ -222,6 +222,7 @@ impl Conversations for ShakyStore {
         release_session(id: &SessionId, owner: &OwnerId) -> ();
         rename_session(id: &SessionId, name: Option<&str>) -> ();
         delete_session(id: &SessionId) -> ();
+        discard_session(id: &SessionId, owner: &OwnerId) -> bool;
         history(id: &SessionId) -> Vec<Message>;
     }
 }

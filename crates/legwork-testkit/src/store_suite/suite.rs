@@ -49,6 +49,7 @@ macro_rules! store_suite {
             sessions: a_dead_holder_is_replaced_by_name_only,
             sessions: a_name_is_taken_once_in_a_folder,
             sessions: inv_05_a_session_is_deleted_only_when_all_is_over,
+            sessions: inv_02_a_session_is_discarded_only_by_its_holder_and_only_unused,
             sessions: a_deleted_session_takes_its_own_with_it_and_nothing_else,
             sessions: every_kind_of_session_comes_back,
             journal: inv_02_a_turn_of_a_journal_and_its_history_are_one_commit,

@@ -66,7 +66,7 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
     }
     let settings = invocation.settings()?;
     let stored = match &args.resume {
-        Some(typed) => Some(session_choice::to_resume(invocation, typed.as_deref()).await?),
+        Some(typed) => Some(session_choice::to_resume(invocation, &settings, typed.as_deref()).await?),
         None => None,
     };
     let way = Way::of(invocation);
@@ -98,7 +98,7 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
         Ok(_) | Err(_) => EndedBy::Itself,
     };
     let closed = workplace.close_after(ended_by, &mut signals).await;
-    tell(last_words).await;
+    tokio::join!(workplace.resign(), tell(last_words));
     if let Err(asked) = closed {
         return Ok(asked.exit());
     }
@@ -133,7 +133,8 @@ async fn open(
     (workplace, way): (&Workplace, Way),
 ) -> Result<Open, CliError> {
     if let Which::Stored(id) = &which {
-        session_choice::hold(&workplace.store, &workplace.owner, id).await?;
+        let patience = session_choice::Patience::of(settings, invocation);
+        session_choice::hold_in_time(&workplace.store, &workplace.owner, (id, patience)).await?;
         let orphans = Orphans::OfSession(id.clone());
         orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
     }

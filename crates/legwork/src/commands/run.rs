@@ -65,14 +65,15 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let settings = invocation.settings()?;
     let prompt = PROMPT.within(settings.delegation.goal_max_bytes).take(&args.prompt)?;
     let stored = match (&args.resume, args.last) {
-        (Some(typed), _) => Some(session_choice::to_resume(invocation, typed.as_deref()).await?),
-        (None, true) => Some(session_choice::to_resume(invocation, None).await?),
+        (Some(typed), _) => Some(session_choice::to_resume(invocation, &settings, typed.as_deref()).await?),
+        (None, true) => Some(session_choice::to_resume(invocation, &settings, None).await?),
         (None, false) => None,
     };
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
     if let Some(stored) = &stored
-        && let Some(exit) = went_on(invocation, (&mut workplace, &mut signals), &stored.session.id).await?
+        && let Some(exit) =
+            went_on((invocation, &settings), (&mut workplace, &mut signals), &stored.session.id).await?
     {
         let session = &stored.session.id;
         let told = told_of(&workplace, session, unanswered(&Attention::default())).await?;
@@ -142,6 +143,7 @@ async fn finish(
     if let Err(asked) = workplace.close_after(ended_by, signals).await {
         return Ok(asked.exit());
     }
+    workplace.resign().await;
     let exit = print(invocation, session, told.ended_by(ended_by), signals).await?;
     if signals.told().is_some() {
         how_to_go_on(invocation, session);
@@ -161,12 +163,12 @@ fn how_to_go_on(invocation: &Invocation, session: &SessionId) {
 
 /// Goes on with a stored session, unless that cannot be done or a signal comes before it is: then nothing is open any more.
 async fn went_on(
-    invocation: &Invocation,
+    setup: (&Invocation, &Settings),
     (workplace, signals): (&mut Workplace, &mut Signals),
     session: &SessionId,
 ) -> Result<Option<Exit>, CliError> {
     let gone_on = tokio::select! {
-        gone_on = go_on(invocation, workplace, session) => gone_on.map(|()| None),
+        gone_on = go_on(setup, workplace, session) => gone_on.map(|()| None),
         asked = signals.next() => Ok(Some(asked.exit())),
     };
     match &gone_on {
@@ -175,12 +177,18 @@ async fn went_on(
         Ok(Some(_)) => drop(workplace.close_after(EndedBy::Release, signals).await),
         Err(_) => drop(workplace.close_after(EndedBy::Itself, signals).await),
     }
+    workplace.resign().await;
     gone_on
 }
 
 /// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is.
-async fn go_on(invocation: &Invocation, workplace: &Workplace, session: &SessionId) -> Result<(), CliError> {
-    session_choice::hold(&workplace.store, &workplace.owner, session).await?;
+async fn go_on(
+    (invocation, settings): (&Invocation, &Settings),
+    workplace: &Workplace,
+    session: &SessionId,
+) -> Result<(), CliError> {
+    let patience = session_choice::Patience::of(settings, invocation);
+    session_choice::hold_in_time(&workplace.store, &workplace.owner, (session, patience)).await?;
     let orphans = Orphans::OfSession(session.clone());
     // A prompt is answered after all that came before it, so nothing is begun of what would not come to an end.
     if let Some(error) = orphans::cannot_go_on(&workplace.handle.lacking(&orphans).await?) {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use legwork_agent::hooks::Unfired;
+use legwork_engine::lease;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -14,6 +15,8 @@ use crate::signals::{Asked, EndedBy, Signals};
 pub(super) const HOOKS_SLACK: Duration = Duration::from_secs(3);
 /// The same when the program was told to end.
 const HOOKS_LAST: Duration = Duration::from_millis(200);
+/// How long the last word to the store may take.
+const RESIGN_MAX: Duration = Duration::from_millis(200);
 
 impl Workplace {
     /// Ends the engine and what runs in the background: work is cut after the stop grace and stays in the store;
@@ -50,10 +53,28 @@ impl Workplace {
         };
         // Deadline: a program that was told to end must be gone in time, whatever the disk does.
         tokio::select! {
-            () = ending => {}
+            () = ending => self.is_over = true,
             () = overdue(&mut haste, self.stop_grace + STOP_SLACK) => tracing::warn!(
                 "the end of the work could not be stored in time; the next start finds out what is left"
             ),
+        }
+    }
+
+    /// Gives the sessions that this process holds free, and what it could not end: whoever waits for them need not wait until the
+    /// program has told its last words (docs/design/044). For a program that writes nothing as an owner any more. What cannot be
+    /// stored in a moment comes free when the process has ended, and so does everything of a workplace that was not closed in
+    /// time.
+    pub async fn resign(&self) {
+        if !self.is_over {
+            return;
+        }
+        let resigning = lease::resign(self.store.as_ref(), self.owner.clock, &self.owner.record);
+        // Deadline: the end of the process says the same.
+        match tokio::time::timeout(RESIGN_MAX, resigning).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => tracing::debug!("the lease was renewed while it was given up"),
+            Ok(Err(error)) => tracing::debug!(%error, "the sessions come free with the process"),
+            Err(_) => tracing::debug!("the store is busy; the sessions come free with the process"),
         }
     }
 

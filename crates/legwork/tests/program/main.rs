@@ -31,6 +31,7 @@ mod pause;
 mod pictures;
 mod processes;
 mod released;
+mod reopened;
 mod requests;
 mod resume;
 mod resumption;

@@ -3,6 +3,7 @@
 
 mod delivery;
 mod failpoints;
+mod held;
 mod inbox;
 mod processes;
 mod reopening;

@@ -21,7 +21,7 @@ use legwork_core::report::{Cost, Usage};
 use legwork_core::step::{Fence, Finish, Reply};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::Orphans;
-use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
+use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring, lease};
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::unwritten::Unwritten;
 use serde_json::json;
@@ -206,9 +206,11 @@ impl Running {
         Ok(Open { handle, events, driver })
     }
 
-    /// The process ends in good order.
+    /// The work of the process ends in good order, and it says so. It may be there for a moment more.
     pub async fn close(self) {
         self.engine.close().await;
+        let resigned = lease::resign(self.store.as_ref(), Clock::start(), &self.owner).await;
+        assert_eq!(resigned, Ok(true));
     }
 
     /// The process dies where it is. Its conversations must be dropped before.

@@ -128,6 +128,9 @@ async fn inv_30_a_session_is_open_in_one_place_and_nobody_is_thrown_out_who_may_
     let handle = open.handle.clone();
     open.close(StopReason::SessionEnded).await;
     assert_eq!(handle.say("late"), Err(SayError::Closed));
+    let error = second.try_open(model(), stored(5)).await.err().expect("it may still work for it");
+    assert_eq!(refused(error), (1, false));
+    first.close().await;
     let reopened = second.open(model(), stored(5)).await;
     let past: Vec<Author> = reopened.handle.past().iter().map(|message| message.author).collect();
     assert_eq!(past, [Author::System, Author::User, Author::Assistant]);

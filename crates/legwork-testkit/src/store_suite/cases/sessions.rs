@@ -235,6 +235,33 @@ pub async fn a_deleted_session_takes_its_own_with_it_and_nothing_else(place: &dy
     assert_eq!(Owned::try_accept(&store, sample::accepted(1, &[&[0]])).await.map(drop), Ok(()));
 }
 
+/// Whether it was used is looked at in the same commit: what others did with it meanwhile is not lost with it (invariant 2).
+pub async fn inv_02_a_session_is_discarded_only_by_its_holder_and_only_unused(place: &dyn Place) {
+    let store = place.open();
+    let (id, holder) = (sample::session_id(1), sample::owner_id(1));
+    assert_eq!(store.discard_session(&id, &holder).await, Ok(false), "there is no such session");
+    Owned::open_session(&store, 1).await;
+    store.enter(sample::owner(2), Timestamp(2)).await.expect("a second process enters");
+    assert_eq!(store.discard_session(&id, &sample::owner_id(2)).await, Ok(false), "it is not open there");
+    store.release_session(&id, &holder).await.expect("it can be closed");
+    assert_eq!(store.discard_session(&id, &holder).await, Ok(false), "it is open nowhere");
+    assert_eq!(hold(&store, 1, None).await, Ok(Held::Here));
+    assert_eq!(store.discard_session(&id, &holder).await, Ok(true));
+    assert_eq!(place.open().session(&id).await, Ok(None));
+
+    Owned::open_session(&store, 1).await;
+    store.append_turn(turn(1, 0)).await.expect("its holder writes");
+    assert_eq!(store.discard_session(&id, &holder).await, Ok(false), "something was said");
+    Owned::open_session(&store, 2).await;
+    let mut owned = Owned::accept(&store, 2, &[&[0]]).await;
+    owned.finish().await;
+    let delegated = store.discard_session(&sample::session_id(2), &holder).await;
+    assert_eq!(delegated, Ok(false), "something was delegated for it");
+    let records = store.sessions(None).await.expect("readable");
+    let stored: Vec<_> = records.into_iter().map(|record| (record.session.id, record.messages)).collect();
+    assert_eq!(stored, [(sample::session_id(2), 0), (id, 1)]);
+}
+
 /// What made a session is told for ever.
 pub async fn every_kind_of_session_comes_back(place: &dyn Place) {
     let store = place.open();

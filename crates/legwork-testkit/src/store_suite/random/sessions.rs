@@ -40,7 +40,7 @@ pub(super) async fn likely_writer(pair: &mut Pair, session: &SessionId) -> Owner
 pub(super) async fn hold_or_let_go(pair: &mut Pair) {
     let id = sample::session_id(pair.dice.upto(SESSIONS));
     let owner = sample::owner_id(pair.dice.upto(OWNERS));
-    match pair.dice.below(8) {
+    match pair.dice.below(9) {
         0..4 => {
             let dead = pair.dice.chance(40).then(|| sample::owner_id(pair.dice.upto(OWNERS)));
             let what = (&id, &owner, &dead);
@@ -53,6 +53,10 @@ pub(super) async fn hold_or_let_go(pair: &mut Pair) {
         6 => {
             let name = pair.dice.pick(&[None, Some("one"), Some("two")]);
             pair.both(&(&id, name), |store| store.rename_session(&id, name)).await;
+        }
+        7 => {
+            let owner = likely_writer(pair, &id).await;
+            pair.both(&(&id, &owner), |store| store.discard_session(&id, &owner)).await;
         }
         _ => pair.both(&id, |store| store.delete_session(&id)).await,
     }

@@ -46,6 +46,7 @@ mod steer;
 mod stop;
 mod store_faults;
 mod taken_up;
+mod store_returns;
 mod terminal_view;
 mod texts;
 mod told_to_end;

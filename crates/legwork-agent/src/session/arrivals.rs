@@ -63,8 +63,14 @@ impl Waiting {
                 return Ok(None);
             };
             self.seen.push(next.unit.clone());
-            if let Some(taken) = self.take(setup, &next).await? {
-                return Ok(Some(taken));
+            match self.take(setup, &next).await {
+                Ok(Some(taken)) => return Ok(Some(taken)),
+                Ok(None) => {}
+                // It keeps nothing back that comes after it (invariant 3).
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(unit = %next.unit, %error, "results cannot be read; they are kept, and others go before them");
+                }
+                Err(error) => return Err(error),
             }
         }
     }

@@ -52,6 +52,8 @@ pub enum Receipt {
     Accepted,
     /// Not now; offer it again at the next idle edge.
     Busy,
+    /// Not this one, for a reason of its own; others may be offered before it is tried again.
+    Unfit,
     /// The session is not open here.
     Gone,
 }

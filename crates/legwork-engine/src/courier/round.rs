@@ -18,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Between tries of an offer that came back, or of a store that fails.
 const FIRST_GAP: Duration = Duration::from_millis(100);
@@ -27,6 +27,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 const BUSY: &str = "the session was busy";
+const UNFIT: &str = "the session could not make a message of it";
 const BROKE_OFF: &str = "the offer broke off before the session had stored a turn";
 const CLOSED: &str = "the session was closed before its turn was stored";
 
@@ -48,6 +49,15 @@ pub(super) struct Courier {
     inline: HashSet<UnitId>,
     /// Claims to give back: the store failed when they were made or ended.
     owed: Vec<ClaimId>,
+    /// Units that could not be handed over for reasons of their own.
+    aside: Vec<SetAside>,
+}
+
+/// A unit that is tried again when its time has come, and keeps nothing back meanwhile (invariant 3).
+struct SetAside {
+    unit: UnitId,
+    gaps: Gaps,
+    again_at: Instant,
 }
 
 struct Hold {
@@ -71,6 +81,8 @@ enum Look {
     Next(Undelivered),
     /// Nothing is ready.
     Nothing,
+    /// Nothing is ready but what was set aside until then.
+    Later(Instant),
     /// What the session took came back.
     CameBack,
     /// What the session took has not arrived yet.
@@ -95,6 +107,7 @@ impl Courier {
             in_hand: None,
             inline: HashSet::new(),
             owed: Vec::new(),
+            aside: Vec::new(),
         }
     }
 
@@ -135,7 +148,12 @@ impl Courier {
                 if self.gaps.close() {
                     tracing::info!(session = %self.session, "results arrive again");
                 }
-                self.until_rung().await
+                self.until_rung_or(Instant::now() + LOOK_AGAIN).await
+            }
+            Ok(Look::Later(then)) => {
+                // Deadline: what could not be handed over is given time before it is tried again.
+                let until = (Instant::now() + LOOK_AGAIN).min(then);
+                self.until_rung_or(until).await
             }
             Ok(Look::CameBack) => self.leave_alone().await,
             Ok(Look::InHand) => {
@@ -158,12 +176,12 @@ impl Courier {
         }
     }
 
-    async fn until_rung(&mut self) -> Result<(), Leave> {
+    async fn until_rung_or(&mut self, until: Instant) -> Result<(), Leave> {
         let rung = async {
             tokio::select! {
                 () = self.bell.notified() => {}
                 // Deadline: work that another process settles rings no bell here.
-                () = sleep(LOOK_AGAIN) => {}
+                () = sleep_until(until) => {}
             }
         };
         attentive(&mut self.newest, rung).await
@@ -215,8 +233,36 @@ impl Courier {
                 }
             }
         }
-        let ready = units.into_iter().find(|unit| matches!(unit.state, DeliveryState::Ready { .. }));
-        Ok(ready.map_or(Look::Nothing, Look::Next))
+        units.retain(|unit| matches!(unit.state, DeliveryState::Ready { .. }));
+        Ok(self.next(units))
+    }
+
+    /// The next of what is ready, in order; what was set aside only when its time has come.
+    fn next(&self, ready: Vec<Undelivered>) -> Look {
+        let now = Instant::now();
+        let mut later: Option<Instant> = None;
+        for due in ready {
+            match self.aside.iter().find(|aside| aside.unit == due.unit) {
+                Some(aside) if aside.again_at > now => {
+                    later = Some(later.map_or(aside.again_at, |other| other.min(aside.again_at)));
+                }
+                Some(_) | None => return Look::Next(due),
+            }
+        }
+        later.map_or(Look::Nothing, Look::Later)
+    }
+
+    /// The unit cannot be handed over, and that is no trouble of the store's or the session's: those after it go first.
+    fn set_aside(&mut self, unit: UnitId, why: &str) {
+        let known = self.aside.iter_mut().find(|aside| aside.unit == unit);
+        let Some(aside) = known else {
+            tracing::error!(session = %self.session, %unit, why, "results cannot be brought to their session; they are kept and tried again, and others go before them");
+            let mut gaps = Gaps::new(FIRST_GAP, LONGEST_GAP);
+            let again_at = Instant::now() + gaps.widen();
+            self.aside.push(SetAside { unit, gaps, again_at });
+            return;
+        };
+        aside.again_at = Instant::now() + aside.gaps.widen();
     }
 
     /// The units that reach the session through an inbox of this kind.
@@ -253,6 +299,10 @@ impl Courier {
         let claim = ClaimId::from_bits((self.wiring.bits)());
         let offer = match self.offer(&next, &claim).await {
             Ok(offer) => offer,
+            Err(error @ (StoreError::Corrupt(_) | StoreError::Conflict(_))) => {
+                self.set_aside(next.unit, &error.to_string());
+                return Ok(());
+            }
             Err(error) => return self.troubled(&error).await,
         };
         if offer.record.accepted.units[offer.unit].inline {
@@ -312,11 +362,22 @@ impl Courier {
     async fn answered(&mut self, receipt: Receipt, unit: UnitId, claim: ClaimId) -> Result<(), Leave> {
         match receipt {
             Receipt::Accepted => {
+                self.aside.retain(|aside| aside.unit != unit);
                 self.in_hand = Some(Hold { unit, claim });
                 self.patience.close();
                 Ok(())
             }
             Receipt::Busy => self.give_back(claim, BUSY).await,
+            Receipt::Unfit => {
+                self.set_aside(unit, UNFIT);
+                match self.release(&claim, UNFIT).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => {
+                        self.owed.push(claim);
+                        self.troubled(&error).await
+                    }
+                }
+            }
             Receipt::Gone => {
                 let parked = self.wiring.store.park(vec![claim.clone()], self.now(), ParkReason::SessionGone);
                 if let Err(error) = parked.await {

@@ -461,3 +461,45 @@ async fn k35_a_session_that_goes_while_the_store_fails_leaves_no_claim_behind() 
     let state = delivery(&scene, &ticket).await;
     assert!(matches!(state, DeliveryState::Ready { .. }), "{state:?}");
 }
+
+/// It is tried again, with gaps of its own.
+#[tokio::test(start_paused = true)]
+async fn inv_03_results_that_cannot_become_a_message_keep_no_others_back() {
+    let scene = Scene::new(3).await;
+    let desk = Desk::busy(7);
+    let [unfit, second, third] = [
+        call(&scene, &["answer"]).await,
+        call(&scene, &["answer"]).await,
+        call(&scene, &["until told"]).await,
+    ];
+    settled(&scene, &unfit).await;
+    settled(&scene, &second).await;
+    for receipt in [Receipt::Unfit, Receipt::Accepted, Receipt::Unfit, Receipt::Unfit, Receipt::Accepted] {
+        desk.answers(Answer::Receipt(receipt));
+    }
+    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let begun = Instant::now();
+    desk.turn_ends();
+    desk.until_offered(2).await;
+    assert_eq!(begun.elapsed(), Duration::ZERO, "those after it do not wait");
+    desk.stores(scene.store.as_ref()).await;
+    desk.until_offered(4).await;
+    assert_eq!(desk.offered(), [&unfit, &second, &unfit, &unfit].map(unit));
+    scene.troupe.say("told");
+    settled(&scene, &third).await;
+    let settled = Instant::now();
+    desk.until_offered(5).await;
+    assert_eq!(
+        (desk.offered().pop(), settled.elapsed()),
+        (Some(unit(&third)), Duration::ZERO),
+        "nor do those that come later"
+    );
+    desk.stores(scene.store.as_ref()).await;
+    desk.until_offered(6).await;
+    desk.stores(scene.store.as_ref()).await;
+    scene.pass(LONG).await;
+    assert_eq!(desk.offered().pop(), Some(unit(&unfit)));
+    for ticket in [&unfit, &second, &third] {
+        assert_eq!(delivery(&scene, ticket).await, DeliveryState::Delivered);
+    }
+}

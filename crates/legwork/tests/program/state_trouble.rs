@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use serde_json::json;
@@ -432,4 +432,47 @@ fn a_state_folder_is_private_and_made_where_it_was_asked_for() {
         }
     }
     assert!(files >= 4, "database, transcript, manifest, spill");
+}
+
+/// They stay where they are, and everything else of their conversation arrives.
+#[test]
+fn inv_03_results_that_cannot_be_read_keep_no_others_back() {
+    const PIECES: [&str; 3] = ["one", "two", "three"];
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+            let piece = |name: &&str| talk.first_user_text().contains(&format!("piece {name}"));
+            let done = |name: &&str| talk.last_text().contains(&format!("{name} is done"));
+            match (PIECES.into_iter().find(piece), PIECES.into_iter().find(done)) {
+                (Some(name), _) => say(format!("{name} is done")),
+                (None, Some(name)) => say(format!("Noted {name}.")),
+                (None, None) => say("hello"),
+            }
+        })));
+    let home = Home::with(&server);
+    assert_eq!(home.legwork(&["chat", "--session", "x"]).stdin("hi\n").run().code, 0);
+    let delegate = |piece: &str| {
+        let goal = format!("this is piece {piece} of the work");
+        let ended =
+            home.legwork(&["delegate", "--goal", &goal, "--detach", "--session", "x", "--json"]).run();
+        until("its worker to end", || home.processes().is_empty().then_some(()));
+        ended.json()["delegation_id"].as_str().expect("an id").to_owned()
+    };
+    let [unreadable, second] = [delegate("one"), delegate("two")];
+    let database = Connection::open(home.database()).expect("it opens");
+    let damage = "UPDATE facts SET body = 'no JSON' WHERE seq = 0 AND delegation = (SELECT no FROM delegations WHERE id = ?1)";
+    assert_eq!(database.execute(damage, (&unreadable,)), Ok(1));
+    let order = home.legwork(&["chat", "--session", "x"]).env("NO_COLOR", "1");
+    let mut screen = order.env("TERM", "xterm-256color").at_terminal(150, 30);
+    screen.wait_for("Noted two.");
+    assert_eq!(screen.leave(), 0);
+    let third = delegate("three");
+    let ended = home.legwork(&["run", "--resume", "x", "and?"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "hello\n"), "{ended}");
+    for id in [second, third] {
+        let shown = home.legwork(&["show", &id, "--json"]).run().json();
+        assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{shown}");
+    }
+    let where_it_is = "SELECT state FROM units WHERE delegation = (SELECT no FROM delegations WHERE id = ?1)";
+    let state: String = database.query_row(where_it_is, (&unreadable,), |row| row.get(0)).expect("a row");
+    assert_eq!(state, "ready", "nothing of it is given up");
 }

@@ -204,7 +204,12 @@ impl Conversation {
             Some(task) => notice::write(&offer.record, (offer.unit, task)),
             None => arrivals::written(self.session.setup(), &offer.record, offer.unit).await,
         };
-        let Some(Completion { title, text }) = written else { return };
+        let Some(Completion { title, text }) = written else {
+            if reply.send(Receipt::Unfit).is_err() {
+                tracing::debug!("a completion could not be written after its courier had gone");
+            }
+            return;
+        };
         let message = Message::text(Author::Completion, text.as_str());
         let stored = self.session.say(&message, std::slice::from_ref(&offer.claim)).await;
         match &stored {

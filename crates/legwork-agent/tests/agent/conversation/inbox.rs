@@ -69,6 +69,17 @@ async fn dlv_02_a_busy_session_turns_a_completion_away() {
     assert_eq!(machine.deliveries().await, ["claimed"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn inv_03_a_completion_that_cannot_be_written_is_turned_away_as_such() {
+    let machine = Machine::new();
+    let running = ready(&machine).await;
+    let open = open(&running, vec![]).await;
+    open.handle.wait_idle().await;
+    let nobodys = Offer { notice: Some(99), ..offer(&machine, 5).await };
+    assert_eq!(open.handle.offer(nobodys).await, Receipt::Unfit);
+    assert_eq!(machine.history(open.handle.session()).await.len(), 5);
+}
+
 /// Proves DLV-4.
 #[tokio::test(start_paused = true)]
 async fn k07_a_completion_of_another_session_is_not_taken() {

@@ -81,7 +81,7 @@ impl Inbox for Opened {
                     Receipt::Accepted
                 }
                 Receipt::Gone if self.turn(Mood::Idle, Mood::Closed) => Receipt::Gone,
-                Receipt::Accepted | Receipt::Gone | Receipt::Busy => Receipt::Busy,
+                Receipt::Accepted | Receipt::Gone | Receipt::Busy | Receipt::Unfit => Receipt::Busy,
             };
             self.weather.count(receipt);
             // The answer takes its time, and may be given up before it comes.

@@ -130,7 +130,7 @@ impl Weather {
         let figures = &mut self.shared().figures;
         match receipt {
             Receipt::Accepted => figures.accepted += 1,
-            Receipt::Busy => figures.busy += 1,
+            Receipt::Busy | Receipt::Unfit => figures.busy += 1,
             Receipt::Gone => figures.gone += 1,
         }
     }

@@ -30,7 +30,7 @@ pub(crate) use housekeeping::is_for_one_process;
 use housekeeping::{Chores, Known};
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
 use legwork_core::child::ChildState;
-use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Refusal, Steer, StopNotice, Stopped};
 use legwork_core::pulse::Pulse;
@@ -72,6 +72,8 @@ pub(crate) enum Message {
     Attach(SessionId, Arc<dyn Inbox>),
     /// Something that concerns this process was stored.
     Look,
+    /// These claims were made for a caller that did not get them.
+    GiveBack(Vec<ClaimId>),
     /// Whether new children may start no longer; it is stored already.
     Turned {
         paused: bool,
@@ -258,6 +260,7 @@ impl Dispatcher {
             }
             Message::Attach(session, inbox) => self.routes.attach(session, inbox),
             Message::Look => self.chores.look_now(),
+            Message::GiveBack(claims) => self.chores.give_back(claims),
             Message::Turned { paused } => self.turned(paused),
             Message::Adopt(heirloom, reply) => {
                 self.adopt(*heirloom);

@@ -307,7 +307,7 @@ impl Delegator for Handle {
         let delegation = delegation.clone();
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
-            courier::collect(&self.wiring, &delegation).await
+            courier::collect((&self.wiring, &self.mailbox), &delegation).await
         })
     }
 
@@ -315,7 +315,7 @@ impl Delegator for Handle {
         let (delegation, unit) = (delegation.clone(), unit.clone());
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
-            courier::collect_unit(&self.wiring, &delegation, &unit).await
+            courier::collect_unit((&self.wiring, &self.mailbox), &delegation, &unit).await
         })
     }
 

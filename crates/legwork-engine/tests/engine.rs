@@ -17,6 +17,8 @@ mod front;
 mod gaps;
 #[path = "engine/inboxes.rs"]
 mod inboxes;
+#[path = "engine/joins.rs"]
+mod joins;
 #[path = "engine/late.rs"]
 mod late;
 #[path = "engine/leases.rs"]

@@ -1,6 +1,7 @@
 //! Brings the settled units of a delegation to a caller that joins it. A claim is held until the caller's turn is stored,
-//! and given back when that fails.
+//! and given back when that fails. What was claimed for a caller that does not get it is given back here.
 
+use crate::dispatcher::Message;
 use crate::wiring::Wiring;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
@@ -8,25 +9,65 @@ use legwork_core::ports::{JoinError, Joined, StoreError};
 use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::spending::{self, Spending};
 use legwork_core::taking::{Taker, missed_texts};
+use tokio::sync::mpsc;
+
+/// Claims that are made for a caller. Those that it does not get, because it went away or something of it failed, are given
+/// back: nobody else frees what a living process has taken.
+struct OnTheWay<'a> {
+    wiring: &'a Wiring,
+    mailbox: &'a mpsc::Sender<Message>,
+    claims: Vec<ClaimId>,
+}
+
+impl OnTheWay<'_> {
+    /// A claim that may be made, whatever the answer will be.
+    fn claim(&mut self) -> ClaimId {
+        let claim = ClaimId::from_bits((self.wiring.bits)());
+        self.claims.push(claim.clone());
+        claim
+    }
+
+    /// The caller has them.
+    fn arrive(mut self) {
+        self.claims.clear();
+    }
+}
+
+impl Drop for OnTheWay<'_> {
+    fn drop(&mut self) {
+        let claims = std::mem::take(&mut self.claims);
+        if !claims.is_empty() && self.mailbox.try_send(Message::GiveBack(claims)).is_err() {
+            tracing::warn!(
+                "results that a caller did not wait for come free with this process: its engine is busy or ending"
+            );
+        }
+    }
+}
 
 /// Claims every unit of a settled delegation that is not delivered: also what an earlier join of this process, or of one
 /// that is dead, had claimed and not stored, for a call is joined by one agent at a time.
 ///
 /// # Errors
-/// When the delegation is unknown or the store fails; claims that were taken are then still held by this process
-/// and come free with it.
-pub(crate) async fn collect(wiring: &Wiring, delegation: &DelegationId) -> Result<Joined, JoinError> {
+/// When the delegation is unknown or the store fails; claims that were made are given back then, as they are when this is
+/// dropped.
+pub(crate) async fn collect(
+    (wiring, mailbox): (&Wiring, &mpsc::Sender<Message>),
+    delegation: &DelegationId,
+) -> Result<Joined, JoinError> {
     let failed = |error: StoreError| JoinError::Store(error.to_string());
     let record = wiring.store.delegation(delegation).await.map_err(failed)?;
     let record = record.ok_or_else(|| JoinError::Unknown(delegation.clone()))?;
     if !record.is_settled() {
         return Err(JoinError::Unknown(delegation.clone()));
     }
-    let new_claim = || ClaimId::from_bits((wiring.bits)());
+    let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
+    let new_claim = || on_the_way.claim();
     let claims =
         taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
+    on_the_way.claims.clone_from(&claims);
     let missed = missed(wiring, record.children.iter()).await;
     let subtrees = subtrees(wiring, &record).await;
+    on_the_way.arrive();
     Ok(Joined { record, claims, missed, subtrees })
 }
 
@@ -35,7 +76,7 @@ pub(crate) async fn collect(wiring: &Wiring, delegation: &DelegationId) -> Resul
 /// # Errors
 /// As [`collect`].
 pub(crate) async fn collect_unit(
-    wiring: &Wiring,
+    (wiring, mailbox): (&Wiring, &mpsc::Sender<Message>),
     delegation: &DelegationId,
     unit: &UnitId,
 ) -> Result<Joined, JoinError> {
@@ -47,12 +88,15 @@ pub(crate) async fn collect_unit(
     if record.deliveries[place].state == DeliveryState::Held {
         return Err(unknown());
     }
-    let new_claim = || ClaimId::from_bits((wiring.bits)());
+    let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
+    let new_claim = || on_the_way.claim();
     let taken = taker(wiring).take_unit((&record, place), &wiring.owner.claimant(), new_claim).await;
-    let claims = taken.map_err(failed)?.into_iter().collect();
+    let claims: Vec<ClaimId> = taken.map_err(failed)?.into_iter().collect();
+    on_the_way.claims.clone_from(&claims);
     let tasks = record.accepted.units[place].task_indexes.iter();
     let missed = missed(wiring, tasks.filter_map(|task| record.children.get(*task))).await;
     let subtrees = subtrees(wiring, &record).await;
+    on_the_way.arrive();
     Ok(Joined { record, claims, missed, subtrees })
 }
 

@@ -8,7 +8,7 @@ use crate::book::Book;
 use crate::gap::Gaps;
 use crate::wiring::{Clock, Wiring};
 use futures::future::join_all;
-use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId, RequestId};
+use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId};
 use legwork_core::ports::{Pending, Store, StoreError};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{OwnerRecord, Process};
@@ -28,6 +28,9 @@ const PULSES: Duration = Duration::from_secs(1);
 /// The longest time that a store which cannot be read, or takes no writes, is left alone.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
+/// Why a claim is given back.
+const NOT_TAKEN: &str = "whoever waited for the results went away before it had them";
+
 /// Pulses of one delegation, and the generation to store them under.
 type Moved = (DelegationId, Epoch, Vec<(ChildId, Pulse)>);
 
@@ -42,6 +45,8 @@ struct Looked {
     left: Vec<DelegationId>,
     /// Requests that are marked as carried out now.
     marked: Vec<RequestId>,
+    /// Claims that are nobody's here any more.
+    paid: Vec<ClaimId>,
     /// The first write that failed; none when nothing was to be written.
     written: Option<Result<(), StoreError>>,
     /// Whether all that is open was to be read.
@@ -80,6 +85,8 @@ pub(super) struct Chores {
     carried_out: Vec<RequestId>,
     /// Requests of this process itself that are not stored yet.
     wanted: Vec<Request>,
+    /// Claims to give back, which may have been made or not.
+    owed: Vec<ClaimId>,
     /// Trees that are to be left to another process, and are not yet.
     leaving: Vec<Leaving>,
     /// The beat of each child's pulse as it was stored last.
@@ -118,6 +125,7 @@ impl Chores {
             rereads: false,
             carried_out: Vec::new(),
             wanted: Vec::new(),
+            owed: Vec::new(),
             leaving: Vec::new(),
             bits: wiring.bits.clone(),
             process: wiring.owner.process.clone(),
@@ -166,6 +174,12 @@ impl Chores {
         self.look_now();
     }
 
+    /// Gives claims back, with the next round, which begins at once.
+    pub(super) fn give_back(&mut self, claims: Vec<ClaimId>) {
+        self.owed.extend(claims);
+        self.look_now();
+    }
+
     /// What is to be left to another process, and is not yet.
     pub(super) fn leaving(&self) -> impl Iterator<Item = &DelegationId> {
         self.leaving.iter().flat_map(|leaving| &leaving.delegations)
@@ -195,6 +209,7 @@ impl Chores {
         let writes = Instant::now() >= self.writes_due;
         let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         let leaving = if writes { self.leaving.clone() } else { Vec::new() };
+        let owed = if writes { self.owed.clone() } else { Vec::new() };
         let wanted = if writes { std::mem::take(&mut self.wanted) } else { Vec::new() };
         self.due = Instant::now() + ROUND;
         self.again = false;
@@ -206,14 +221,16 @@ impl Chores {
         self.under_way = Some(Box::pin(async move {
             let writer = Writer { store: store.as_ref(), owner: &owner, at };
             // All at once, so that a store that makes its writers wait does so once for all of them.
-            let (pulses, marks, asks, leaves) = tokio::join!(
+            let (pulses, marks, asks, leaves, pays) = tokio::join!(
                 writer.store_pulses(moved),
                 writer.mark(carried_out),
                 writer.ask(wanted),
-                writer.leave(leaving)
+                writer.leave(leaving),
+                writer.give_back(owed)
             );
-            let (lost, marked, left, mut written) = (pulses.done, marks.done, leaves.done, pulses.written);
-            [marks.written, asks.written, leaves.written]
+            let (lost, marked, left, paid) = (pulses.done, marks.done, leaves.done, pays.done);
+            let mut written = pulses.written;
+            [marks.written, asks.written, leaves.written, pays.written]
                 .into_iter()
                 .flatten()
                 .for_each(|answer| note(&mut written, answer));
@@ -225,7 +242,7 @@ impl Chores {
                 requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));
                 (newest, requests.into_iter().map(|(_, request)| request).collect(), news.paused)
             });
-            Looked { lost, left, marked, written, reread, news }
+            Looked { lost, left, marked, paid, written, reread, news }
         }));
     }
 
@@ -237,6 +254,7 @@ impl Chores {
         };
         self.under_way = None;
         self.carried_out.retain(|request| !looked.marked.contains(request));
+        self.owed.retain(|claim| !looked.paid.contains(claim));
         self.leaving.retain(|leaving| !leaving.delegations.iter().all(|id| looked.left.contains(id)));
         self.note_writes(looked.written);
         self.rereads |= looked.reread && looked.news.is_err();
@@ -251,7 +269,7 @@ impl Chores {
         match written {
             Some(Err(error)) => {
                 if self.writes.is_closed() {
-                    tracing::warn!(%error, "the progress of subagents, or that a stop was carried out, could not be stored; it is tried again");
+                    tracing::warn!(%error, "the progress of subagents, that a stop was carried out, or that results were not taken could not be stored; it is tried again");
                 }
                 self.writes_due = Instant::now() + self.writes.widen();
             }
@@ -363,6 +381,26 @@ impl Writer<'_> {
         let asked = join_all(wanted.into_iter().map(|request| self.store.ask(request))).await;
         let mut wrote = Wrote { done: Vec::new(), written: None };
         asked.into_iter().for_each(|answer| note(&mut wrote.written, answer.map(drop)));
+        wrote
+    }
+
+    /// Gives claims back one by one, and says which of them nobody here holds any more.
+    async fn give_back(&self, owed: Vec<ClaimId>) -> Wrote<ClaimId> {
+        let paid = owed.into_iter().map(async |claim| {
+            let answer = self.store.release(vec![claim.clone()], self.at, NOT_TAKEN).await;
+            (claim, answer)
+        });
+        let mut wrote = Wrote { done: Vec::new(), written: None };
+        for (claim, answer) in join_all(paid).await {
+            match answer {
+                // It was never made, or has ended by other means.
+                Ok(()) | Err(StoreError::Conflict(_)) => {
+                    wrote.done.push(claim);
+                    note(&mut wrote.written, Ok(()));
+                }
+                Err(error) => note(&mut wrote.written, Err(error)),
+            }
+        }
         wrote
     }
 

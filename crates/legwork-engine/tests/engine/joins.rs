@@ -1,0 +1,82 @@
+//! Results that are taken for a caller which does not get them: nobody else would free them as long as this process lives.
+
+use crate::scene::{Scene, options, pushed};
+use legwork_core::batch::{NewBatch, Task};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ports::{Delegator, JoinError};
+use legwork_engine::Options;
+use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::shaky::{Luck, ShakyStore};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A call of two units.
+fn call() -> NewBatch {
+    let task = |group: &str| Task { group: Some(group.to_owned()), ..Task::of("answer") };
+    NewBatch { tasks: vec![task("a"), task("b")], ..pushed(7, &[]) }
+}
+
+async fn states(scene: &Scene) -> Vec<DeliveryState> {
+    let records = legwork_core::ports::Facts::delegations(
+        scene.store.as_ref(),
+        legwork_core::ports::Filter::Recent(10),
+    );
+    let records = records.await.expect("the store can be read");
+    records.into_iter().flat_map(|record| record.deliveries).map(|delivery| delivery.state).collect()
+}
+
+fn are_ready(states: &[DeliveryState]) -> bool {
+    states.len() == 2 && states.iter().all(|state| matches!(state, DeliveryState::Ready { .. }))
+}
+
+/// Proves INV-6 for joins: wherever the caller goes away, and whichever claim fails, before or after it was made.
+#[tokio::test(start_paused = true)]
+async fn inv_06_what_was_taken_for_a_caller_that_did_not_get_it_is_given_back() {
+    for luck in [Luck::Slow(Duration::from_secs(60)), Luck::Fails, Luck::FailsLate] {
+        for unlucky in 0..2 {
+            let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+            let options = Options { independent_completions: true, ..options(2) };
+            let scene = Scene::over_store(shaky.clone(), 1, options).await;
+            let ticket = scene.handle.dispatch(call()).await.expect("it is accepted");
+            scene.handle.settled(&ticket.delegation).await;
+            assert!(are_ready(&states(&scene).await));
+            let claims = AtomicUsize::new(0);
+            shaky.let_decide(move |name| {
+                let is_hit = name == "claim" && claims.fetch_add(1, Ordering::SeqCst) == unlucky;
+                if is_hit { luck } else { Luck::Good }
+            });
+            // Deadline: the caller does not wait for longer than that.
+            let joined = timeout(Duration::from_secs(1), scene.handle.join(&ticket.delegation)).await;
+            let did_not_get_it = matches!(joined, Err(_) | Ok(Err(JoinError::Store(_))));
+            assert!(did_not_get_it, "{luck:?} {unlucky}: {joined:?}");
+            scene.pass(Duration::from_secs(1)).await;
+            let found = states(&scene).await;
+            assert!(are_ready(&found), "{luck:?} {unlucky}: {found:?}");
+            let joined = scene.handle.join(&ticket.delegation).await.expect("they can be had");
+            assert_eq!(joined.claims.len(), 2, "{luck:?} {unlucky}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_06_what_a_store_in_trouble_does_not_take_back_is_given_back_later() {
+    let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+    let options = Options { independent_completions: true, ..options(2) };
+    let scene = Scene::over_store(shaky.clone(), 1, options).await;
+    let ticket = scene.handle.dispatch(call()).await.expect("it is accepted");
+    scene.handle.settled(&ticket.delegation).await;
+    shaky.let_decide(|name| match name {
+        "claim" => Luck::FailsLate,
+        "release" => Luck::Fails,
+        _ => Luck::Good,
+    });
+    let joined = scene.handle.join(&ticket.delegation).await;
+    assert!(matches!(joined, Err(JoinError::Store(_))), "{joined:?}");
+    scene.pass(Duration::from_secs(20)).await;
+    assert!(!are_ready(&states(&scene).await));
+    shaky.recover();
+    scene.pass(Duration::from_secs(10)).await;
+    assert!(are_ready(&states(&scene).await));
+}

@@ -47,8 +47,11 @@ fn owner_of(home: &Home, id: &str) -> Option<i64> {
     known["units"][0]["children"][0]["owner_pid"].as_i64()
 }
 
-fn until_taken_up(home: &Home, id: &str, running: &Running) {
-    until("it to be taken up", || (owner_of(home, id) == Some(running.pid().into())).then_some(()));
+fn until_taken_up(home: &Home, id: &str, running: &mut Running) {
+    until("it to be taken up", || {
+        assert!(!running.has_ended(), "it ended: {}", running.stderr());
+        (owner_of(home, id) == Some(running.pid().into())).then_some(())
+    });
 }
 
 /// Each result came once, and nothing was done or asked twice but the call that was cut off.
@@ -71,8 +74,8 @@ fn k02_a_prompt_waits_for_what_it_has_taken_up_and_is_asked_after_its_results() 
     let home = Home::with(&server);
     let begun = begun(&server, &home);
     begun.worker.kill();
-    let running = home.legwork(&["run", "and now?", "--resume", &begun.session, "--json"]).start();
-    until_taken_up(&home, &begun.id, &running);
+    let mut running = home.legwork(&["run", "and now?", "--resume", &begun.session, "--json"]).start();
+    until_taken_up(&home, &begun.id, &mut running);
     server.gate("held").open();
     let ended = running.wait();
     assert_eq!((ended.code, ended.json()["answer"].as_str()), (0, Some("heard: and now?")), "{ended}");
@@ -88,10 +91,11 @@ fn k02_what_is_taken_up_during_the_prompt_is_brought_to_its_end_too() {
     let server = ScriptedServer::start(scripts());
     let home = Home::with(&server);
     let begun = begun(&server, &home);
-    let running = home.legwork(&["run", "wait at the gate", "--resume", &begun.session, "--json"]).start();
+    let mut running =
+        home.legwork(&["run", "wait at the gate", "--resume", &begun.session, "--json"]).start();
     server.gate("prompt").wait_reached();
     begun.worker.kill();
-    until_taken_up(&home, &begun.id, &running);
+    until_taken_up(&home, &begun.id, &mut running);
     server.gate("prompt").open();
     until("the prompt to be answered", || {
         let shown = home.legwork(&["sessions", "export", &begun.session, "--json"]).run();
@@ -108,8 +112,8 @@ fn told(signal: Signal) -> (ScriptedServer, Home, Begun, Ended) {
     let home = Home::with(&server);
     let begun = begun(&server, &home);
     begun.worker.kill();
-    let running = home.legwork(&["run", "and now?", "--resume", &begun.session]).start();
-    until_taken_up(&home, &begun.id, &running);
+    let mut running = home.legwork(&["run", "and now?", "--resume", &begun.session]).start();
+    until_taken_up(&home, &begun.id, &mut running);
     server.gate("held").wait_waiting(1);
     running.signal(signal);
     let ended = running.wait();

@@ -10,6 +10,7 @@ pub use handle::{BackgroundHandle, HandleWords};
 pub use notes::process_notes;
 
 use crate::batch::Unit;
+use crate::below::{Below, Unread};
 use crate::fact::Accepted;
 use crate::ids::{ChildId, DelegationId, UnitId};
 use crate::outcome::{FailureKind, Limit, Outcome, StopReason, WireStatus};
@@ -69,6 +70,9 @@ pub struct Entry {
     /// What was said to it too late for it to read (CTRL-11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_steer: Option<String>,
+    /// What its own subagents have brought that it had not read when it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_results: Vec<Unread>,
     /// Those of its tool calls that were cut off and whose effect is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_doubt: Vec<TraceItem>,
@@ -239,17 +243,18 @@ impl BatchResult {
         self
     }
 
-    /// The results with what the children of `record` took together with those below them.
+    /// The results with what the children of `record` have sent out themselves: what they took together with it, and what of
+    /// it they had not read.
     #[must_use]
-    pub fn with_subtrees(
-        mut self,
-        record: &DelegationRecord,
-        subtrees: &[(ChildId, Spending)],
-    ) -> BatchResult {
+    pub fn with_below(mut self, record: &DelegationRecord, below: &Below) -> BatchResult {
+        let subtrees = below.subtrees(record);
+        let unread = below.unread();
         for entry in &mut self.results {
             let child = &record.children[entry.task_index].id;
             let spent = subtrees.iter().find(|(id, _)| id == child);
             entry.subtree = spent.map(|(_, spent)| Subtree::from(*spent));
+            let of_child = unread.iter().filter(|(place, _)| *place == entry.task_index);
+            entry.unread_results = of_child.map(|(_, unread)| unread.clone()).collect();
         }
         self
     }
@@ -348,6 +353,7 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
         schema_retries: conformance.map(|known| known.retries).filter(|retries| *retries > 0),
         schema_note: missed.map(note),
         missed_steer: None,
+        unread_results: Vec::new(),
         in_doubt: report.map(|report| report.in_doubt.clone()).unwrap_or_default(),
         live_transcript: transcript.cloned(),
         aside: Aside::of(outcome, report),

@@ -1,7 +1,7 @@
 //! The state machine of one unit's results on their way to the session that asked. Only `Delivered` and `Dismissed`
 //! may ever be pruned (invariant 5).
 
-use crate::ids::ClaimId;
+use crate::ids::{ClaimId, UnitId};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -65,6 +65,36 @@ pub enum DeliveryEvent {
     Unparked,
     /// A person gave it up.
     Dismissed,
+    /// The child that had asked for it ended before it had read it, and the results of that child have come to their end.
+    Followed(Lead),
+}
+
+/// How the results of a child came to their end that had not read those of its own children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lead {
+    /// They were told, and what the child had not read with them.
+    Told,
+    /// They were given up by name, with everything below.
+    GivenUp,
+}
+
+/// How the ledger begins to say with which unit's results others were told.
+const TOLD_WITH: &str = "told with the results of ";
+
+impl Lead {
+    /// What the ledger says of what followed `unit`.
+    pub fn reason(self, unit: &UnitId) -> String {
+        match self {
+            Lead::Told => format!("{TOLD_WITH}{unit}"),
+            Lead::GivenUp => format!("given up with the results of {unit}"),
+        }
+    }
+
+    /// The unit that a reason of the ledger tells of, if it is that of what was told with another one.
+    pub fn told_with(reason: &str) -> Option<UnitId> {
+        reason.strip_prefix(TOLD_WITH).map(UnitId::from_stored)
+    }
 }
 
 /// A move that the machine does not have, or a hold that is no longer the current one.
@@ -110,6 +140,13 @@ impl DeliveryState {
             (S::Claimed { claim, .. }, E::Parked(by, reason)) if claim == by => Some(S::Parked(*reason)),
             (S::Parked(_), E::Unparked) => Some(S::Ready { tries: 0 }),
             (S::Ready { .. } | S::Parked(_), E::Dismissed) => Some(S::Dismissed),
+            // Whoever held it for the child that ended has nobody to bring it to.
+            (S::Ready { .. } | S::Claimed { .. } | S::Parked(_), E::Followed(Lead::Told)) => {
+                Some(S::Delivered)
+            }
+            (S::Ready { .. } | S::Claimed { .. } | S::Parked(_), E::Followed(Lead::GivenUp)) => {
+                Some(S::Dismissed)
+            }
             (
                 S::Held | S::Ready { .. } | S::Claimed { .. } | S::Parked(_) | S::Delivered | S::Dismissed,
                 E::UnitSettled
@@ -118,7 +155,8 @@ impl DeliveryState {
                 | E::Released(_)
                 | E::Parked(..)
                 | E::Unparked
-                | E::Dismissed,
+                | E::Dismissed
+                | E::Followed(_),
             ) => None,
         };
         next.ok_or_else(|| IllegalDelivery { state: self.clone(), event })

@@ -9,6 +9,7 @@ compile_error!("legwork runs commands in Unix process groups; Windows is not sup
 
 pub mod aftermath;
 pub mod batch;
+pub mod below;
 pub mod budget;
 pub mod child;
 pub mod completion;

@@ -2,7 +2,6 @@
 //! below it is a sum over such records and is stored nowhere (invariant 28).
 
 use crate::ids::ChildId;
-use crate::ports::{Facts, Filter, StoreError};
 use crate::record::{ChildRecord, DelegationRecord};
 use crate::report::{Cost, Usage};
 use std::collections::HashMap;
@@ -37,29 +36,13 @@ impl Spending {
     }
 }
 
-/// What the children of a delegation took together with all that they sent out, child by child (FIN-7). A child that sent out
-/// nobody is not among them.
-///
-/// # Errors
-/// [`StoreError`] when the store cannot be read.
-pub async fn subtrees(
-    facts: &dyn Facts,
+/// What the children of a delegation took together with all `below` them, which has callers before what they called for.
+pub(crate) fn summed<'a>(
     record: &DelegationRecord,
-) -> Result<Vec<(ChildId, Spending)>, StoreError> {
-    let mut below: Vec<DelegationRecord> = Vec::new();
-    let mut next = vec![record.accepted.delegation.clone()];
-    while let Some(id) = next.pop() {
-        let found = facts.delegations(Filter::Below(id)).await?;
-        next.extend(found.iter().map(|record| record.accepted.delegation.clone()));
-        below.extend(found);
-    }
-    Ok(summed(record, &below))
-}
-
-/// `below` has callers before what they called for.
-fn summed(record: &DelegationRecord, below: &[DelegationRecord]) -> Vec<(ChildId, Spending)> {
+    below: impl DoubleEndedIterator<Item = &'a DelegationRecord>,
+) -> Vec<(ChildId, Spending)> {
     let mut sums: HashMap<&ChildId, Spending> = HashMap::new();
-    for called in below.iter().rev() {
+    for called in below.rev() {
         let Some(caller) = &called.accepted.lineage.parent else { continue };
         for child in &called.children {
             let whole = Spending::own(child).plus(sums.get(&child.id).copied().unwrap_or_default());

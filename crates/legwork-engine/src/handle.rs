@@ -9,6 +9,7 @@ use crate::recovery::{Orphans, RecoveryError};
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
+use legwork_core::below::Below;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
@@ -253,6 +254,22 @@ impl Handle {
         }
     }
 
+    /// Waits until what the children of the delegation, or of one unit of it, had sent out has settled too: it was told to end
+    /// when they did, and is told with their results.
+    async fn settled_below(&self, delegation: &DelegationId, unit: Option<&UnitId>) -> Result<(), JoinError> {
+        let failed = |error: StoreError| JoinError::Store(error.to_string());
+        let store = self.wiring.store.as_ref();
+        let record = store.delegation(delegation).await.map_err(failed)?;
+        let Some(record) = record else { return Ok(()) };
+        let units = record.accepted.units.iter().filter(|known| unit.is_none_or(|unit| known.id == *unit));
+        let tasks: Vec<usize> = units.flat_map(|unit| unit.task_indexes.iter().copied()).collect();
+        let below = Below::of(store, &record).await.map_err(failed)?;
+        for open in below.open_under(&tasks) {
+            self.settled_anywhere(&open.accepted.delegation, None).await?;
+        }
+        Ok(())
+    }
+
     fn is_nobodys(&self, record: &DelegationRecord) -> bool {
         match record.owner.liveness(self.wiring.processes.as_ref()) {
             Liveness::Alive | Liveness::Unclear => false,
@@ -307,6 +324,7 @@ impl Delegator for Handle {
         let delegation = delegation.clone();
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
+            self.settled_below(&delegation, None).await?;
             courier::collect((&self.wiring, &self.mailbox), &delegation).await
         })
     }
@@ -315,6 +333,7 @@ impl Delegator for Handle {
         let (delegation, unit) = (delegation.clone(), unit.clone());
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
+            self.settled_below(&delegation, Some(&unit)).await?;
             courier::collect_unit((&self.wiring, &self.mailbox), &delegation, &unit).await
         })
     }

@@ -1,9 +1,9 @@
 //! The results of a delegation as `delegate` and `results` print them, and the exit code that follows from them.
 
+use legwork_core::below::{Below, Unread};
 use legwork_core::completion::{BatchResult, Entry, UnitResult};
 use legwork_core::ids::{ChildId, UnitId};
 use legwork_core::record::DelegationRecord;
-use legwork_core::spending::Spending;
 use serde_json::{Value, json};
 
 use crate::failure::Exit;
@@ -37,9 +37,9 @@ impl<'a> Outcomes<'a> {
         Outcomes { batch: self.batch.with_missed(self.record, missed), ..self }
     }
 
-    /// With what the children took together with those that they had sent out.
-    pub fn with_subtrees(self, subtrees: &[(ChildId, Spending)]) -> Self {
-        Outcomes { batch: self.batch.with_subtrees(self.record, subtrees), ..self }
+    /// With what the children have sent out themselves.
+    pub fn with_below(self, below: &Below) -> Self {
+        Outcomes { batch: self.batch.with_below(self.record, below), ..self }
     }
 
     /// Whether every task that was asked for has ended.
@@ -136,6 +136,7 @@ impl<'a> Outcomes<'a> {
         lines.extend(entry.schema_errors.iter().flatten().map(|error| indented(&format!("schema: {error}"))));
         lines.extend(entry.error.as_deref().map(|error| indented(&format!("error: {error}"))));
         lines.extend(entry.summary.as_deref().map(indented));
+        lines.extend(entry.unread_results.iter().map(|unread| indented(&unread_text(unread))));
         lines.join("\n")
     }
 
@@ -154,6 +155,20 @@ impl<'a> Outcomes<'a> {
             wording::duration(total)
         )
     }
+}
+
+/// What a subagent of a subagent has brought that this one had not read.
+fn unread_text(unread: &Unread) -> String {
+    let mut lines = vec![format!(
+        "{}  {}  ({}; {} had not read this when it ended)",
+        unread.subagent_id,
+        wording::one_line(&unread.goal, 70),
+        unread.status.as_str(),
+        unread.asked_by,
+    )];
+    lines.extend(unread.error.as_deref().map(|error| indented(&format!("error: {error}"))));
+    lines.extend(unread.summary.as_deref().map(indented));
+    lines.join("\n")
 }
 
 fn unit_text(unit: &UnitResult) -> String {

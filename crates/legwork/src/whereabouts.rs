@@ -2,6 +2,7 @@
 //!
 //! It is computed from the store alone and changes nothing.
 
+use legwork_core::below::Receiver;
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ports::{Conversations, Facts, SessionRecord};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
@@ -17,6 +18,8 @@ pub struct Whereabouts<'a> {
     record: &'a DelegationRecord,
     place: usize,
     session: Option<SessionRecord>,
+    /// Who takes the results.
+    receiver: Receiver,
     /// Who has claimed the results, if that can be told.
     taker: Option<OwnerRecord>,
     /// A worker that was started for the work has not begun yet.
@@ -41,12 +44,23 @@ impl<'a> Whereabouts<'a> {
             None => None,
         };
         let has_worker = outliving::has_worker(invocation, record);
-        Ok(Whereabouts { record, place, session, taker, has_worker })
+        let receiver = Receiver::of(store, record).await?;
+        Ok(Whereabouts { record, place, session, receiver, taker, has_worker })
     }
 
     /// The sentence.
     pub fn sentence(&self) -> String {
-        match &self.record.deliveries[self.place].state {
+        let state = &self.record.deliveries[self.place].state;
+        if !state.is_final()
+            && *state != DeliveryState::Held
+            && let Receiver::With(caller, unit) = &self.receiver
+        {
+            return format!(
+                "kept since {}: the subagent {caller}, which asked for it, had ended before it had read it; it is told with the results of {unit}",
+                self.since()
+            );
+        }
+        match state {
             DeliveryState::Held => self.held(),
             DeliveryState::Ready { .. } => format!("ready since {}; {}", self.since(), self.taken_by()),
             DeliveryState::Claimed { .. } => self.claimed(),
@@ -103,8 +117,13 @@ impl<'a> Whereabouts<'a> {
     /// Who takes results that are ready.
     fn taken_by(&self) -> String {
         let lineage = &self.record.accepted.lineage;
-        if let Some(parent) = &lineage.parent {
-            return format!("the subagent {parent}, which asked for it, takes it");
+        match &self.receiver {
+            Receiver::Caller(caller) => {
+                return format!("the subagent {caller}, which asked for it, takes it");
+            }
+            // It comes in like what wakes nobody.
+            Receiver::Session | Receiver::With(..) if lineage.parent.is_some() => return self.next(),
+            Receiver::Session | Receiver::With(..) => {}
         }
         let holder = self.session.as_ref().and_then(session_choice::holder_alive);
         match holder {
@@ -131,12 +150,15 @@ impl<'a> Whereabouts<'a> {
 
     fn receiver(&self) -> String {
         let lineage = &self.record.accepted.lineage;
+        if let Some(unit) = self.record.deliveries[self.place].told_with() {
+            return format!("with the results of {unit}");
+        }
         match (&lineage.parent, &self.session) {
             (Some(parent), _) => format!("to the subagent {parent}, which asked for it"),
-            (None, Some(session)) if session_choice::is_conversation(session) => {
+            (_, Some(session)) if session_choice::is_conversation(session) => {
                 format!("to the conversation {}", lineage.session)
             }
-            (None, Some(_) | None) => "by being printed".to_owned(),
+            (_, Some(_) | None) => "by being printed".to_owned(),
         }
     }
 

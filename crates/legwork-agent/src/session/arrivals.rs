@@ -10,6 +10,7 @@ use crate::journal::{OpenExchange, wall_clock};
 use crate::tools::{DELEGATE_TASK, carries_results};
 use crate::worktree::state;
 use legwork_core::batch::Reach;
+use legwork_core::below::{Below, Receiver};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, SessionId, UnitId};
 use legwork_core::ports::{StoreError, Undelivered};
@@ -17,7 +18,12 @@ use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::step::Actor;
 use legwork_core::taking::missed_texts;
 use legwork_core::time::Timestamp;
+use std::time::Duration;
+use tokio::time::Instant;
 
+/// How long results wait for what is about to end below them, and how often it is looked at.
+const BELOW_MAX: Duration = Duration::from_secs(5);
+const BELOW_EVERY: Duration = Duration::from_millis(50);
 /// Why a claim is given back.
 const NOT_STORED: &str = "the turn that was to carry it was not stored";
 
@@ -33,19 +39,40 @@ pub(crate) struct Taken {
 #[derive(Default)]
 pub(crate) struct Waiting {
     seen: Vec<UnitId>,
-    /// Those of another reach come in by other ways.
-    only: Option<Reach>,
+    which: Which,
     /// Claims to give back: the store failed when they were made. They come free with this process in any case.
     pub(crate) owed: Vec<ClaimId>,
 }
 
+/// Which units come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Which {
+    /// All.
+    #[default]
+    All,
+    /// Those that nobody is woken for: made for a session that reads them later, or left by a turn that waited for them and was
+    /// cut off.
+    NotWoken,
+}
+
+impl Which {
+    fn has(self, record: &DelegationRecord, unit: usize) -> bool {
+        let is_woken = record.accepted.reach == Reach::Push && !record.accepted.units[unit].inline;
+        match self {
+            Which::All => true,
+            Which::NotWoken => !is_woken,
+        }
+    }
+}
+
 impl Waiting {
-    /// Only those of this reach.
-    pub(crate) fn of(reach: Reach) -> Waiting {
-        Waiting { only: Some(reach), ..Waiting::default() }
+    /// Those of these units.
+    pub(crate) fn of(which: Which) -> Waiting {
+        Waiting { which, ..Waiting::default() }
     }
 
-    /// Claims the next unit. Results that a child of the session waits for are not its own and stay.
+    /// Claims the next unit. Results that a child of the session takes, or that are told with those of another unit, are not its
+    /// own and stay.
     ///
     /// # Errors
     /// [`StoreError`]; a claim that may have been made all the same is owed.
@@ -56,9 +83,7 @@ impl Waiting {
     ) -> Result<Option<Taken>, StoreError> {
         loop {
             let due = setup.store.undelivered(session).await?;
-            let is_next = |due: &Undelivered| {
-                !self.seen.contains(&due.unit) && self.only.is_none_or(|only| due.reach == only)
-            };
+            let is_next = |due: &Undelivered| !self.seen.contains(&due.unit);
             let Some(next) = due.into_iter().find(is_next) else {
                 return Ok(None);
             };
@@ -78,16 +103,46 @@ impl Waiting {
     async fn take(&mut self, setup: &SessionSetup, due: &Undelivered) -> Result<Option<Taken>, StoreError> {
         let Some(record) = setup.store.delegation(&due.delegation).await? else { return Ok(None) };
         let unit = record.accepted.units.iter().position(|unit| unit.id == due.unit);
-        let Some(unit) = unit.filter(|_| record.accepted.lineage.parent.is_none()) else { return Ok(None) };
-        if !setup.taker().make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
+        let Some(unit) = unit.filter(|unit| self.which.has(&record, *unit)) else { return Ok(None) };
+        if Receiver::of(setup.store.as_ref(), &record).await? != Receiver::Session
+            || !has_all_below(setup, &record, unit).await?
+        {
             return Ok(None);
         }
-        let (signature, claim) = (signature(setup).await?, new_claim()?);
-        let claimed = setup.store.claim(&due.unit, claim.clone(), &signature, wall_clock()).await;
+        let (taker, signature, claim) = (setup.taker(), signature(setup).await?, new_claim()?);
+        let claimed = if record.accepted.lineage.parent.is_some() {
+            // Whoever held it here waited for the child that has ended.
+            taker.take_unit((&record, unit), &signature, || claim.clone()).await
+        } else if taker.make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
+            setup.store.claim(&due.unit, claim.clone(), &signature, wall_clock()).await
+        } else {
+            Ok(None)
+        };
         if claimed.is_err() {
             self.owed.push(claim);
         }
         Ok(claimed?.map(|claim| Taken { claim, record, unit }))
+    }
+}
+
+/// Waits a while for what is to end below a unit and is told with it. Whether that has happened: whatever settled between the
+/// look and the turn would count as told.
+async fn has_all_below(
+    setup: &SessionSetup,
+    record: &DelegationRecord,
+    unit: usize,
+) -> Result<bool, StoreError> {
+    let until = Instant::now() + BELOW_MAX;
+    loop {
+        let below = Below::of(setup.store.as_ref(), record).await?;
+        if below.open_under(&record.accepted.units[unit].task_indexes).next().is_none() {
+            return Ok(true);
+        }
+        if Instant::now() >= until {
+            return Ok(false);
+        }
+        // Deadline: see the constant; the ends are rows that somebody else writes.
+        tokio::time::sleep(BELOW_EVERY).await;
     }
 }
 
@@ -192,7 +247,8 @@ pub(crate) async fn give_back(setup: &SessionSetup, claim: &ClaimId) -> bool {
     }
 }
 
-/// The message that the results of a unit become. `None` when it could not be written, which is a bug.
+/// The message that the results of a unit become. `None` when it cannot be written now: the store does not give all that
+/// belongs to it.
 pub(crate) async fn written(
     setup: &SessionSetup,
     record: &DelegationRecord,
@@ -203,9 +259,17 @@ pub(crate) async fn written(
     let children: Vec<ChildId> = children.cloned().collect();
     let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
     let missed = missed_texts(setup.store.as_ref(), &children, unread).await;
+    let below = match Below::of(setup.store.as_ref(), record).await {
+        Ok(below) => below,
+        Err(error) => {
+            // Without it the message would not be whole, and what is below would count as told.
+            tracing::warn!(%error, "what subagents of subagents have brought cannot be read; the results wait");
+            return None;
+        }
+    };
     let now = wall_clock();
     let remains = remains(setup, record, (unit, now)).await;
-    let arrival = Arrival { record: record.clone(), unit, missed, remains, now };
+    let arrival = Arrival { record: record.clone(), unit, missed, below, remains, now };
     let bytes_max = completion::bytes_max(setup.model.facts().window);
     let spill = setup.spill.clone();
     let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));

@@ -22,6 +22,7 @@ pub use stored::{title_of_completion, unit_of_completion};
 
 use crate::shares::fair;
 use crate::spill::kept;
+use legwork_core::below::Below;
 use legwork_core::completion;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::record::DelegationRecord;
@@ -50,6 +51,8 @@ pub(crate) struct Arrival {
     pub(crate) unit: usize,
     /// What was said to its children too late for them to read.
     pub(crate) missed: Vec<(ChildId, String)>,
+    /// What its children have sent out themselves.
+    pub(crate) below: Below,
     /// What is left to tell of children whose end is not known.
     pub(crate) remains: Vec<Remains>,
     /// When the message is written.
@@ -98,7 +101,8 @@ pub(crate) fn write(arrival: &Arrival, bytes_max: usize, spill: &Path) -> Comple
 }
 
 fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {
-    let Arrival { record, unit, missed, remains, .. } = arrival;
+    let Arrival { record, unit, missed, below, remains, .. } = arrival;
+    let unread = below.unread();
     let indexes =
         record.accepted.units.get(*unit).map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
     let came = indexes.iter().filter_map(|index| {
@@ -115,6 +119,7 @@ fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {
             goal: &task.goal,
             context: record.accepted.context_of(*index),
             missed: missed.join("\n"),
+            unread: unread.iter().filter(|(place, _)| place == index).map(|(_, one)| one.clone()).collect(),
             remains: remains.iter().find(|remains| remains.child == child.id),
             sections: Vec::new(),
         })

@@ -2,13 +2,13 @@
 
 use super::{Inbox, Pending, Watch};
 use crate::batch::{Lineage, NewBatch, Ticket};
+use crate::below::Below;
 use crate::child::ChildState;
 use crate::fact::Accepted;
 use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use crate::outcome::{Force, StopReason};
 use crate::pulse::Pulse;
 use crate::record::DelegationRecord;
-use crate::spending::Spending;
 use crate::steering::Scope;
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,8 +207,8 @@ pub struct Joined {
     pub claims: Vec<ClaimId>,
     /// What was said to its children too late for them to read, in the order in which it was said (CTRL-11).
     pub missed: Vec<(ChildId, String)>,
-    /// What those of its children that have sent out others took together with these.
-    pub subtrees: Vec<(ChildId, Spending)>,
+    /// What its children have sent out themselves, with what of it they had not read.
+    pub below: Below,
 }
 
 impl Joined {

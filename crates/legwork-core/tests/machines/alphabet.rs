@@ -2,7 +2,7 @@
 //! wildcard arm, so that a new variant does not compile before it is listed.
 
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState, Slot};
-use legwork_core::delivery::{DeliveryEvent, DeliveryState, ParkReason};
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, Lead, ParkReason};
 use legwork_core::ids::ClaimId;
 use legwork_core::outcome::{Ending, FailureKind, Force, Limit, Outcome, StopReason};
 
@@ -68,6 +68,13 @@ fn park_reasons() -> Vec<ParkReason> {
     })
 }
 
+fn leads() -> Vec<Lead> {
+    all(Lead::Told, |lead| match lead {
+        Lead::Told => Some(Lead::GivenUp),
+        Lead::GivenUp => None,
+    })
+}
+
 pub fn endings() -> Vec<Ending> {
     let cut = limits().into_iter().map(Ending::CutShort);
     let failed = failures().into_iter().map(Ending::Failed);
@@ -129,6 +136,7 @@ pub fn delivery_states() -> Vec<DeliveryState> {
 
 pub fn delivery_events() -> Vec<DeliveryEvent> {
     let mut events = vec![DeliveryEvent::UnitSettled, DeliveryEvent::Unparked, DeliveryEvent::Dismissed];
+    events.extend(leads().into_iter().map(DeliveryEvent::Followed));
     for claim in claims() {
         events.push(DeliveryEvent::Claimed(claim.clone()));
         events.push(DeliveryEvent::Acked(claim.clone()));

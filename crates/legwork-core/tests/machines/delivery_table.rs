@@ -2,18 +2,18 @@
 
 use crate::alphabet::{delivery_events, delivery_states};
 use crate::table::Table;
-use legwork_core::delivery::{DeliveryEvent, DeliveryState, IllegalDelivery};
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, IllegalDelivery, Lead};
 use legwork_core::ids::ClaimId;
 
 /// What the machine must do with the claim that is current; `-` is a move that it does not have.
 const TABLE: &str = "
-in        | UnitSettled | Claimed | Acked     | Released    | Parked | Unparked | Dismissed
-Held      | Ready(0)    | -       | -         | -           | -      | -        | -
-Ready     | -           | Claimed | -         | -           | -      | -        | Dismissed
-Claimed   | -           | -       | Delivered | Ready(more) | Parked | -        | -
-Parked    | -           | -       | -         | -           | -      | Ready(0) | Dismissed
-Delivered | -           | -       | -         | -           | -      | -        | -
-Dismissed | -           | -       | -         | -           | -      | -        | -
+in        | UnitSettled | Claimed | Acked     | Released    | Parked | Unparked | Dismissed | ToldAbove | GivenUpAbove
+Held      | Ready(0)    | -       | -         | -           | -      | -        | -         | -         | -
+Ready     | -           | Claimed | -         | -           | -      | -        | Dismissed | Delivered | Dismissed
+Claimed   | -           | -       | Delivered | Ready(more) | Parked | -        | -         | Delivered | Dismissed
+Parked    | -           | -       | -         | -           | -      | Ready(0) | Dismissed | Delivered | Dismissed
+Delivered | -           | -       | -         | -           | -      | -        | -         | -         | -
+Dismissed | -           | -       | -         | -           | -      | -        | -         | -         | -
 ";
 
 pub fn state_name(state: &DeliveryState) -> &'static str {
@@ -36,6 +36,8 @@ pub fn event_name(event: &DeliveryEvent) -> &'static str {
         DeliveryEvent::Parked(..) => "Parked",
         DeliveryEvent::Unparked => "Unparked",
         DeliveryEvent::Dismissed => "Dismissed",
+        DeliveryEvent::Followed(Lead::Told) => "ToldAbove",
+        DeliveryEvent::Followed(Lead::GivenUp) => "GivenUpAbove",
     }
 }
 
@@ -48,7 +50,8 @@ pub fn speaks_for(event: &DeliveryEvent) -> Option<&ClaimId> {
         DeliveryEvent::UnitSettled
         | DeliveryEvent::Claimed(_)
         | DeliveryEvent::Unparked
-        | DeliveryEvent::Dismissed => None,
+        | DeliveryEvent::Dismissed
+        | DeliveryEvent::Followed(_) => None,
     }
 }
 

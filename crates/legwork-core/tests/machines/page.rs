@@ -29,7 +29,8 @@ const DELIVERY: &str = "
 ## A delivery
 
 `crates/legwork-core/src/delivery.rs`. One for each unit: its results on their way to the conversation that asked.
-`Acked`, `Released` and `Parked` count only when they come with the claim that is current. Nothing but `Delivered` and
+`Acked`, `Released` and `Parked` count only when they come with the claim that is current. `ToldAbove` and `GivenUpAbove` are for
+results whose caller, a child, had ended before it had read them: they come to their end with its own. Nothing but `Delivered` and
 `Dismissed` may ever be pruned.
 ";
 

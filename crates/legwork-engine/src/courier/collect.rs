@@ -3,11 +3,11 @@
 
 use crate::dispatcher::Message;
 use crate::wiring::Wiring;
+use legwork_core::below::Below;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
 use legwork_core::ports::{JoinError, Joined, StoreError};
-use legwork_core::record::{ChildRecord, DelegationRecord};
-use legwork_core::spending::{self, Spending};
+use legwork_core::record::ChildRecord;
 use legwork_core::taking::{Taker, missed_texts};
 use tokio::sync::mpsc;
 
@@ -44,7 +44,7 @@ impl Drop for OnTheWay<'_> {
     }
 }
 
-/// Claims every unit of a settled delegation that is not delivered: also what an earlier join of this process, or of one
+/// Claims every unit of a settled delegation, below which nothing is open any more, that is not delivered: also what an earlier join of this process, or of one
 /// that is dead, had claimed and not stored, for a call is joined by one agent at a time.
 ///
 /// # Errors
@@ -60,15 +60,15 @@ pub(crate) async fn collect(
     if !record.is_settled() {
         return Err(JoinError::Unknown(delegation.clone()));
     }
+    let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
     let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
     let new_claim = || on_the_way.claim();
     let claims =
         taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
     on_the_way.claims.clone_from(&claims);
     let missed = missed(wiring, record.children.iter()).await;
-    let subtrees = subtrees(wiring, &record).await;
     on_the_way.arrive();
-    Ok(Joined { record, claims, missed, subtrees })
+    Ok(Joined { record, claims, missed, below })
 }
 
 /// As [`collect`], for one unit whose children have settled.
@@ -88,6 +88,7 @@ pub(crate) async fn collect_unit(
     if record.deliveries[place].state == DeliveryState::Held {
         return Err(unknown());
     }
+    let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
     let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
     let new_claim = || on_the_way.claim();
     let taken = taker(wiring).take_unit((&record, place), &wiring.owner.claimant(), new_claim).await;
@@ -95,19 +96,8 @@ pub(crate) async fn collect_unit(
     on_the_way.claims.clone_from(&claims);
     let tasks = record.accepted.units[place].task_indexes.iter();
     let missed = missed(wiring, tasks.filter_map(|task| record.children.get(*task))).await;
-    let subtrees = subtrees(wiring, &record).await;
     on_the_way.arrive();
-    Ok(Joined { record, claims, missed, subtrees })
-}
-
-/// Results without it are still whole.
-async fn subtrees(wiring: &Wiring, record: &DelegationRecord) -> Vec<(ChildId, Spending)> {
-    let summed = spending::subtrees(wiring.store.as_ref(), record).await;
-    summed.unwrap_or_else(|error| {
-        let delegation = &record.accepted.delegation;
-        tracing::warn!(%delegation, %error, "what subagents of subagents took cannot be read");
-        Vec::new()
-    })
+    Ok(Joined { record, claims, missed, below })
 }
 
 async fn missed(wiring: &Wiring, children: impl Iterator<Item = &ChildRecord>) -> Vec<(ChildId, String)> {

@@ -8,6 +8,7 @@ use crate::gap::Gaps;
 use crate::wiring::Wiring;
 use futures::FutureExt;
 use legwork_core::batch::{Reach, Unit};
+use legwork_core::below::Below;
 use legwork_core::delivery::{DeliveryState, NOTICE_LATE, ParkReason};
 use legwork_core::ids::{ClaimId, SessionId, UnitId};
 use legwork_core::ports::{Inbox, Offer, Receipt, StoreError, Undelivered};
@@ -234,11 +235,37 @@ impl Courier {
             }
         }
         units.retain(|unit| matches!(unit.state, DeliveryState::Ready { .. }));
-        Ok(self.next(units))
+        loop {
+            match self.next(&units) {
+                Look::Next(due) if self.is_held_back(&due).await? => {
+                    units.retain(|unit| unit.unit != due.unit);
+                }
+                look => return Ok(look),
+            }
+        }
+    }
+
+    /// Whether something that a child of the unit had sent out is still to end: it is told with the unit, and whatever settled
+    /// between the offer and the turn would count as told.
+    async fn is_held_back(&self, due: &Undelivered) -> Result<bool, StoreError> {
+        if due.notice.is_some() {
+            return Ok(false);
+        }
+        let store = self.wiring.store.as_ref();
+        let record = match store.delegation(&due.delegation).await {
+            Ok(Some(record)) => record,
+            // Whoever hands it over finds out the same.
+            Ok(None) | Err(StoreError::Corrupt(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let unit = record.accepted.units.iter().find(|unit| unit.id == due.unit);
+        let tasks = unit.map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
+        let below = Below::of(store, &record).await?;
+        Ok(below.open_under(tasks).next().is_some())
     }
 
     /// The next of what is ready, in order; what was set aside only when its time has come.
-    fn next(&self, ready: Vec<Undelivered>) -> Look {
+    fn next(&self, ready: &[Undelivered]) -> Look {
         let now = Instant::now();
         let mut later: Option<Instant> = None;
         for due in ready {
@@ -246,7 +273,7 @@ impl Courier {
                 Some(aside) if aside.again_at > now => {
                     later = Some(later.map_or(aside.again_at, |other| other.min(aside.again_at)));
                 }
-                Some(_) | None => return Look::Next(due),
+                Some(_) | None => return Look::Next(due.clone()),
             }
         }
         later.map_or(Look::Nothing, Look::Later)

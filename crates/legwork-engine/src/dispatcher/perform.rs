@@ -159,7 +159,13 @@ impl Dispatcher {
         self.said.remove(child);
         let Some((delegated, task_index)) = self.book.child(child) else { return };
         let is_news = delegated.is_unit_settled(task_index) || outcome.is_failure();
-        if delegated.accepted.reach != Reach::Joined && is_news {
+        // What an ended child had sent out keeps its results back until it has ended too.
+        let lineage = &delegated.accepted.lineage;
+        let was_awaited = lineage.parent.as_ref().is_some_and(|caller| {
+            let caller = self.book.child(caller).map(|(above, place)| above.children[place].state);
+            caller.is_none_or(|state| state.outcome().is_some())
+        });
+        if was_awaited || delegated.accepted.reach != Reach::Joined && is_news {
             self.routes.ring(&delegated.accepted.lineage.session);
         }
         let unit = delegated.unit(task_index);

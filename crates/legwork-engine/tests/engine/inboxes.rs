@@ -75,7 +75,7 @@ async fn k03_an_idle_session_is_offered_the_last_answer_at_once_after_two_commit
     assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waited for a round");
     let mut calls = shaky.take_calls();
     calls.retain(|name| *name != "news");
-    assert_eq!(calls, ["append", "undelivered", "delegation", "claim"]);
+    assert_eq!(calls, ["append", "undelivered", "delegation", "delegations", "delegation", "claim"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! The moves of deliveries after their unit has settled. A claim that is not the current one moves nothing.
 
 use super::delivery::{self, Columns, Entry};
-use super::due;
+use super::{due, follow};
 use crate::failure::Failure;
-use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine, ParkReason};
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, Lead, LedgerLine, ParkReason};
 use legwork_core::ids::{ClaimId, UnitId};
 use legwork_core::time::Timestamp;
 use rusqlite::Connection;
@@ -69,7 +69,11 @@ pub(crate) fn dismiss(
     reason: &str,
 ) -> Result<bool, Failure> {
     let entry = Entry { at, claimant: None, reason };
-    move_by_name(connection, unit, DeliveryEvent::Dismissed, &entry)
+    let given_up = move_by_name(connection, unit, DeliveryEvent::Dismissed, &entry)?;
+    if given_up && let Some(Unit { no, .. }) = load(connection, unit)? {
+        follow::follow(connection, no, Lead::GivenUp, at)?;
+    }
+    Ok(given_up)
 }
 
 /// Ends claims: all of them, or none when one is not current.
@@ -119,7 +123,12 @@ pub(crate) fn write_all(
         let entry = Entry { at, claimant: ending.claimant.as_deref(), reason: &end.reason() };
         write(connection, ending.no, &ending.next, &entry)?;
     }
-    Ok(())
+    match end {
+        End::Acknowledge => {
+            endings.iter().try_for_each(|ending| follow::follow(connection, ending.no, Lead::Told, at))
+        }
+        End::Release(_) | End::Park(_) => Ok(()),
+    }
 }
 
 fn ending(connection: &Connection, claim: &ClaimId, end: &End) -> Result<Ending, Failure> {
@@ -160,7 +169,12 @@ fn load(connection: &Connection, unit: &UnitId) -> Result<Option<Unit>, Failure>
     Ok(Some(Unit { no: row.get(4)?, state: delivery::read(row, 0)? }))
 }
 
-fn write(connection: &Connection, no: i64, next: &DeliveryState, entry: &Entry<'_>) -> Result<(), Failure> {
+pub(super) fn write(
+    connection: &Connection,
+    no: i64,
+    next: &DeliveryState,
+    entry: &Entry<'_>,
+) -> Result<(), Failure> {
     let Columns { state, tries, claim, parked } = delivery::columns(next)?;
     let mut statement = connection.prepare_cached(
         "UPDATE units SET state = ?2, tries = ?3, claim = ?4, parked = ?5, ledger = ledger || ?6 WHERE no = ?1",

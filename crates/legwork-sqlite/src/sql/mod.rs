@@ -9,6 +9,7 @@ pub(crate) mod draft;
 pub(crate) mod due;
 pub(crate) mod fence;
 pub(crate) mod find;
+mod follow;
 pub(crate) mod groups;
 pub(crate) mod health;
 pub(crate) mod history;

@@ -2,11 +2,12 @@
 
 use super::append::line;
 use super::state::State;
-use legwork_core::delivery::{DeliveryEvent, DeliveryState, LedgerLine, ParkReason};
-use legwork_core::ids::{ClaimId, UnitId};
+use legwork_core::delivery::{DeliveryEvent, DeliveryState, Lead, LedgerLine, ParkReason};
+use legwork_core::ids::{ChildId, ClaimId, UnitId};
 use legwork_core::ports::StoreError;
-use legwork_core::record::DeliveryRecord;
+use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::time::Timestamp;
+use std::collections::BTreeSet;
 
 /// How a taker ends its claim.
 pub(super) enum End {
@@ -60,6 +61,7 @@ impl State {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.check_claims(claims)?;
+        let units: Vec<UnitId> = claims.iter().filter_map(|claim| self.unit_of(claim)).collect();
         for claim in claims {
             let delivery = self.deliveries().find(|delivery| holds(&delivery.state, claim));
             let delivery = delivery.ok_or_else(|| not_current(claim))?;
@@ -79,7 +81,60 @@ impl State {
             let claimant = delivery.ledger.last().and_then(|line| line.claimant.clone());
             delivery.ledger.push(LedgerLine { claimant, ..line(at, &delivery.state, &reason) });
         }
+        if let End::Acknowledge = end {
+            units.iter().for_each(|unit| self.follow(unit, Lead::Told, at));
+        }
         Ok(())
+    }
+
+    /// Lets what nobody has read below a unit come to its end like it: what ended children of it had asked for.
+    fn follow(&mut self, unit: &UnitId, lead: Lead, at: Timestamp) {
+        let mut below = BTreeSet::new();
+        let mut next = self.ended_of(unit);
+        while let Some(caller) = next.pop() {
+            for (place, delegation) in self.delegations.iter().enumerate() {
+                let key = delegation.record.accepted.call_key.as_ref();
+                if key.is_some_and(|key| key.caller == caller.as_str()) && below.insert(place) {
+                    next.extend(ended(&delegation.record, |_| true));
+                }
+            }
+        }
+        for place in below {
+            for delivery in &mut self.delegations[place].record.deliveries {
+                if let Ok(state) = delivery.state.apply(DeliveryEvent::Followed(lead)) {
+                    delivery.ledger.push(line(at, &state, &lead.reason(unit)));
+                    delivery.state = state;
+                }
+            }
+        }
+    }
+
+    /// The children of a unit that have ended. A notice has none.
+    fn ended_of(&self, unit: &UnitId) -> Vec<ChildId> {
+        let mut records = self.delegations.iter().map(|delegation| &delegation.record);
+        let found = records.find_map(|record| {
+            let unit = record.accepted.units.iter().find(|known| known.id == *unit)?;
+            Some(ended(record, |task| unit.task_indexes.contains(&task)))
+        });
+        found.unwrap_or_default()
+    }
+
+    /// The unit that is held by a claim; nothing for a notice, which nothing follows.
+    fn unit_of(&self, claim: &ClaimId) -> Option<UnitId> {
+        let mut records = self.delegations.iter().map(|delegation| &delegation.record);
+        records.find_map(|record| {
+            let place = record.deliveries.iter().position(|delivery| holds(&delivery.state, claim))?;
+            Some(record.accepted.units[place].id.clone())
+        })
+    }
+
+    /// Gives a unit up, with what nobody has read below it.
+    pub(super) fn dismiss(&mut self, unit: &UnitId, at: Timestamp, reason: &str) -> bool {
+        let given_up = self.move_by_name(unit, DeliveryEvent::Dismissed, at, reason);
+        if given_up {
+            self.follow(unit, Lead::GivenUp, at);
+        }
+        given_up
     }
 
     /// Refuses claims that are not current, or named twice.
@@ -100,6 +155,12 @@ impl State {
             record.deliveries.iter_mut().chain(notices)
         })
     }
+}
+
+/// The children of these tasks that have ended.
+fn ended(record: &DelegationRecord, wanted: impl Fn(usize) -> bool) -> Vec<ChildId> {
+    let children = record.children.iter().enumerate().filter(|(task, _)| wanted(*task));
+    children.filter(|(_, child)| child.outcome().is_some()).map(|(_, child)| child.id.clone()).collect()
 }
 
 fn holds(state: &DeliveryState, claim: &ClaimId) -> bool {

@@ -129,7 +129,7 @@ impl Facts for MemoryStore {
     }
 
     fn dismiss(&self, unit: &UnitId, at: Timestamp, reason: &str) -> Pending<'_, Result<bool, StoreError>> {
-        self.now(|state| Ok(state.move_by_name(unit, DeliveryEvent::Dismissed, at, reason)))
+        self.now(|state| Ok(state.dismiss(unit, at, reason)))
     }
 
     fn ask(&self, request: Request) -> Pending<'_, Result<Asked, StoreError>> {

@@ -123,8 +123,7 @@ struct Rest<'a> {
 
 impl Rest<'_> {
     async fn deliver(self, joined: Joined, signals: &mut Signals) -> Result<Exit, CliError> {
-        let outcomes =
-            Outcomes::all(&joined.record).with_missed(&joined.missed).with_subtrees(&joined.subtrees);
+        let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed).with_below(&joined.below);
         let id = &joined.record.accepted.delegation;
         let printed = match self.handed.cut_off {
             // Nobody reads what would come now.

@@ -6,11 +6,11 @@ mod waiting;
 use std::time::Duration;
 
 use legwork_core::batch::Unit;
+use legwork_core::below::Below;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
 use legwork_core::record::{DelegationRecord, DeliveryRecord};
-use legwork_core::spending::{self, Spending};
 use legwork_core::taking::missed_texts;
 use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
 use legwork_sqlite::SqliteStore;
@@ -67,7 +67,7 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
             Err(error) => return Err(error.into()),
         }
     };
-    let gathering = gather(invocation, store.as_ref(), &owner, (&id, &wanted));
+    let gathering = gather(invocation, store.as_ref(), &owner, (&id, &wanted, args));
     let gathered = match &mut signals {
         Some(signals) => match signals.unless_told(gathering).await {
             Ok(gathered) => gathered?,
@@ -75,8 +75,8 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
         },
         None => gathering.await?,
     };
-    let Gathered { record, claims, missed, subtrees } = gathered;
-    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed).with_subtrees(&subtrees);
+    let Gathered { record, claims, missed, below } = gathered;
+    let outcomes = Outcomes::of(&record, wanted).with_missed(&missed).with_below(&below);
     let printed = print(text(invocation, &outcomes), signals.as_mut()).await;
     let noting = async {
         let noted = match &printed {
@@ -103,30 +103,27 @@ struct Gathered {
     record: DelegationRecord,
     claims: Vec<ClaimId>,
     missed: Vec<(ChildId, String)>,
-    subtrees: Vec<(ChildId, Spending)>,
+    below: Below,
 }
 
 async fn gather(
     invocation: &Invocation,
     store: &SqliteStore,
     owner: &Owner,
-    (id, wanted): (&DelegationId, &[usize]),
+    (id, wanted, args): (&DelegationId, &[usize], &ResultsArgs),
 ) -> Result<Gathered, CliError> {
     let record = after_the_dead(invocation, store, owner, id).await?;
     let record = record.ok_or_else(|| lookup::unknown(id.as_str()))?;
     if !invocation.common.quiet && outliving::is_abandoned(invocation, &record) {
         stderr::tell(&orphans::left(id));
     }
-    let claims = claim_unowned(store, &record, wanted, owner).await?;
+    let below = below(store, &record, args).await?;
+    let claims = claim_unowned(store, (&record, &below), wanted, owner).await?;
     let children = wanted.iter().filter_map(|task| record.accepted.children.get(*task));
     let children: Vec<ChildId> = children.cloned().collect();
     let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
     let missed = missed_texts(store, &children, unread).await;
-    let subtrees = spending::subtrees(store, &record).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "what subagents of subagents took cannot be read");
-        Vec::new()
-    });
-    Ok(Gathered { record, claims, missed, subtrees })
+    Ok(Gathered { record, claims, missed, below })
 }
 
 /// The last words of a wait that a signal has ended: nobody has taken anything, and what is not there yet goes on with whoever asks
@@ -214,18 +211,36 @@ async fn after_the_dead(
     }
 }
 
+/// What is below the delegation; with `--wait` once what is about to end of it has.
+async fn below(
+    store: &SqliteStore,
+    record: &DelegationRecord,
+    args: &ResultsArgs,
+) -> Result<Below, CliError> {
+    let until = Instant::now() + SETTLING_MAX;
+    loop {
+        let below = Below::of(store, record).await?;
+        let is_ending = args.wait && below.open().any(|open| !owner::is_dead(&open.owner));
+        if !is_ending || Instant::now() >= until {
+            return Ok(below);
+        }
+        // Deadline: another process writes the ends and tells nobody, so this one looks again until then.
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 /// Claims the units that no conversation can take, those of a shell whose process is gone, if they are printed whole. One that
 /// another process is just putting aside is waited for.
 async fn claim_unowned(
     store: &SqliteStore,
-    record: &DelegationRecord,
+    (record, below): (&DelegationRecord, &Below),
     wanted: &[usize],
     owner: &Owner,
 ) -> Result<Vec<ClaimId>, CliError> {
     let until = Instant::now() + PUTTING_ASIDE_MAX;
     let mut claims = Vec::new();
     let mut record = record.clone();
-    while let Some(unowned) = Unowned::of(store, &record, wanted, owner).await? {
+    while let Some(unowned) = Unowned::of(store, (&record, below), wanted, owner).await? {
         claims.extend(unowned.claim().await?);
         if !unowned.is_being_put_aside() || Instant::now() >= until {
             break;
@@ -244,6 +259,7 @@ async fn claim_unowned(
 struct Unowned<'a> {
     store: &'a SqliteStore,
     record: &'a DelegationRecord,
+    below: &'a Below,
     wanted: &'a [usize],
     owner: &'a Owner,
 }
@@ -252,7 +268,7 @@ impl<'a> Unowned<'a> {
     /// `None` when a conversation takes them, or the `delegate` that still runs prints them itself.
     async fn of(
         store: &'a SqliteStore,
-        record: &'a DelegationRecord,
+        (record, below): (&'a DelegationRecord, &'a Below),
         wanted: &'a [usize],
         owner: &'a Owner,
     ) -> Result<Option<Unowned<'a>>, CliError> {
@@ -261,7 +277,7 @@ impl<'a> Unowned<'a> {
             session.session.kind != SessionKind::Shell
                 || session.holder.is_some_and(|holder| owner.lives_elsewhere(&holder))
         });
-        Ok((!is_taken).then_some(Unowned { store, record, wanted, owner }))
+        Ok((!is_taken).then_some(Unowned { store, record, below, wanted, owner }))
     }
 
     async fn claim(&self) -> Result<Vec<ClaimId>, CliError> {
@@ -282,11 +298,14 @@ impl<'a> Unowned<'a> {
         self.whole().any(|(_, delivery)| matches!(delivery.state, DeliveryState::Claimed { .. }))
     }
 
-    /// The units that are printed whole.
+    /// The units that are printed whole, with all that is below them.
     fn whole(&self) -> impl Iterator<Item = (&'a Unit, &'a DeliveryRecord)> {
-        let (record, wanted) = (self.record, self.wanted);
+        let (record, below, wanted) = (self.record, self.below, self.wanted);
         let units = record.accepted.units.iter().zip(&record.deliveries);
-        units.filter(move |(unit, _)| unit.task_indexes.iter().all(|task| wanted.contains(task)))
+        units.filter(move |(unit, _)| {
+            let tasks = &unit.task_indexes;
+            tasks.iter().all(|task| wanted.contains(task)) && below.open_under(tasks).next().is_none()
+        })
     }
 }
 

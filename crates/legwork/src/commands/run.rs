@@ -12,12 +12,12 @@ use legwork_agent::session::{
 };
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Reach;
+use legwork_core::below::Below;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{Delegator, Facts, Filter, NewSession, SessionKind, SessionRecord, StopNotice};
 use legwork_core::report::Report;
-use legwork_core::spending;
 use legwork_core::step::Fence;
 use legwork_engine::recovery::Orphans;
 use serde_json::{Value, json};
@@ -324,8 +324,8 @@ async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome
     for id in &delegated {
         tokio::time::timeout_at(until, workplace.handle.settled(id)).await.ok();
         if let Some(record) = workplace.store.delegation(id).await? {
-            let subtrees = spending::subtrees(workplace.store.as_ref(), &record).await?;
-            let batch = BatchResult::of(&record).with_subtrees(&record, &subtrees);
+            let below = Below::of(workplace.store.as_ref(), &record).await?;
+            let batch = BatchResult::of(&record).with_below(&record, &below);
             whole &= batch.is_success(record.children.len());
             printed.push(json!(batch));
         }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use legwork_core::below::Below;
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{Conversations, Delegator, Facts, Filter, SessionKind, StoreError};
@@ -190,7 +191,7 @@ fn ended(
     orphans::cannot_go_on(recovered).filter(|_| !is_at_work).map(Err)
 }
 
-/// What is open of what was named.
+/// What is open of what was named, and below it.
 async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<DelegationRecord>, StoreError> {
     let store = &workplace.store;
     Ok(match orphans {
@@ -198,7 +199,11 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
         Orphans::All => Vec::new(),
         Orphans::OfSession(session) => store.delegations(Filter::OpenOf(session.clone())).await?,
         Orphans::Of(id) => {
-            store.delegation(id).await?.into_iter().filter(|record| !record.is_settled()).collect()
+            let Some(record) = store.delegation(id).await? else { return Ok(Vec::new()) };
+            let below = Below::of(store.as_ref(), &record).await?;
+            let mut open: Vec<DelegationRecord> = below.open().cloned().collect();
+            open.extend(Some(record).filter(|record| !record.is_settled()));
+            open
         }
     })
 }

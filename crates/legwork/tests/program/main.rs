@@ -52,5 +52,6 @@ mod texts;
 mod told_to_end;
 mod tools;
 mod units;
+mod unread;
 mod worktrees;
 mod wrong_input;

@@ -2,6 +2,7 @@
 //! from the unit's record.
 
 use super::{Arrival, Task, tasks, title};
+use legwork_core::below::Below;
 use legwork_core::ids::UnitId;
 use legwork_core::record::DelegationRecord;
 use legwork_core::time::Timestamp;
@@ -19,8 +20,8 @@ pub fn unit_of_completion(text: &str) -> Option<UnitId> {
 
 /// What came back with a unit, in one line for people (EVT-15).
 pub fn title_of_completion(record: &DelegationRecord, unit: usize) -> String {
-    let (missed, remains, now) = (Vec::new(), Vec::new(), Timestamp(0));
-    let arrival = Arrival { record: record.clone(), unit, missed, remains, now };
+    let (missed, below, remains, now) = (Vec::new(), Below::default(), Vec::new(), Timestamp(0));
+    let arrival = Arrival { record: record.clone(), unit, missed, below, remains, now };
     let tasks = tasks(&arrival);
     let lines: Vec<title::Line<'_>> = tasks.iter().map(Task::title_line).collect();
     let group = record.accepted.units.get(unit).and_then(|unit| unit.group.as_deref());

@@ -2,9 +2,11 @@
 
 use super::quoted::{cut, name};
 use super::{head::age, remains::Remains, title::Line, whereabouts};
+use crate::excerpt::excerpt;
 use crate::quoted::{one_line, quote};
 use crate::shares::fair;
 use legwork_core::aftermath::Worktree;
+use legwork_core::below::Unread;
 use legwork_core::completion::{Entry, Flaw, process_notes};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Outcome, WireStatus};
@@ -16,6 +18,10 @@ const GOAL_BYTES_MAX: usize = 480;
 const CONTEXT_BYTES_MAX: usize = 240;
 const ERROR_BYTES_MAX: usize = 1024;
 const MISSED_BYTES_MAX: usize = 480;
+/// Quoted bytes of what its own subagents have brought and it had not read, and of one of them.
+const UNREAD_BYTES_MAX: usize = 8192;
+const UNREAD_EACH_BYTES_MAX: usize = 2048;
+const UNREAD_GOAL_BYTES_MAX: usize = 160;
 /// Quoted bytes of the end of a transcript.
 const TAIL_BYTES_MAX: usize = 4096;
 /// Quoted bytes of the list of calls that were cut off.
@@ -38,6 +44,8 @@ pub(super) struct Task<'a> {
     pub(super) context: Option<&'a str>,
     /// What was said to the child too late.
     pub(super) missed: String,
+    /// What its own subagents have brought and it had not read.
+    pub(super) unread: Vec<Unread>,
     /// What is left to tell when its end is not known.
     pub(super) remains: Option<&'a Remains>,
     /// What is quoted of all this; see [`Task::quoted`].
@@ -192,6 +200,22 @@ impl Task<'_> {
         self.entry.in_doubt.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
+    /// What its own subagents have brought, one after another.
+    fn unread(&self) -> String {
+        let one = |unread: &Unread| {
+            let Unread { subagent_id, delegation_id, goal, status, summary, error, .. } = unread;
+            let brought = [summary, error].into_iter().flatten().cloned().collect::<Vec<_>>().join("\n");
+            let note = |left_out| format!("{left_out} bytes left out");
+            let brought = excerpt(&brought, UNREAD_EACH_BYTES_MAX, note).unwrap_or(brought);
+            format!(
+                "{subagent_id} ({}), whole with `legwork results {delegation_id}`: {}\n{brought}",
+                status.as_str(),
+                excerpt(&one_line(goal), UNREAD_GOAL_BYTES_MAX, note).unwrap_or_else(|| one_line(goal)),
+            )
+        };
+        self.unread.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+
     fn sections(&self) -> Vec<Section> {
         let entry = &self.entry;
         let answer = entry.summary.as_deref().filter(|text| !text.trim().is_empty());
@@ -213,6 +237,8 @@ impl Task<'_> {
         let missed = (!self.missed.is_empty()).then_some(self.missed.as_str());
         let doubts = self.doubts();
         let doubts = (!doubts.is_empty()).then_some(doubts.as_str());
+        let unread = self.unread();
+        let unread = (!unread.is_empty()).then_some(unread.as_str());
         let processes = process_notes(self.child, entry).join("\n");
         let processes = (!processes.is_empty()).then_some(processes.as_str());
         let texts = [
@@ -233,6 +259,7 @@ impl Task<'_> {
             ),
             ("Calls that were cut off, whose effect is not known:", doubts, DOUBTS_BYTES_MAX),
             ("Its background processes:", processes, PROCESSES_BYTES_MAX),
+            ("What its own subagents have brought, which it had not read:", unread, UNREAD_BYTES_MAX),
             ("Said to it too late, so it has not read this:", missed, MISSED_BYTES_MAX),
         ];
         let sections = texts.into_iter().filter_map(|(label, text, bytes_max)| {

@@ -3,6 +3,7 @@
 use super::{Arrival, Completion, bytes_max, notice, write};
 use crate::quoted::MARK;
 use legwork_core::batch::{Isolation, Lineage, Reach, Rights, Route, Setting, Task, Unit};
+use legwork_core::below::Below;
 use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;
 use legwork_core::delivery::DeliveryState;
@@ -91,7 +92,14 @@ pub(crate) fn arrival(children: &[Child<'_>]) -> Arrival {
         deliveries: vec![DeliveryRecord { state: DeliveryState::Ready { tries: 0 }, ledger: vec![] }],
         notices: Vec::new(),
     };
-    Arrival { record, unit: 0, missed: Vec::new(), remains: Vec::new(), now: Timestamp(185_000) }
+    Arrival {
+        record,
+        unit: 0,
+        missed: Vec::new(),
+        below: Below::default(),
+        remains: Vec::new(),
+        now: Timestamp(185_000),
+    }
 }
 
 pub(super) fn written(children: &[Child<'_>]) -> Completion {

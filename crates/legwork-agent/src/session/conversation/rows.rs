@@ -2,7 +2,7 @@
 //! it (MODE-6, DLV-14). Who can be woken gets what may wake by other ways.
 
 use super::Conversation;
-use crate::session::arrivals::{self, Taken, Waiting};
+use crate::session::arrivals::{self, Taken, Waiting, Which};
 use crate::session::completion::Completion;
 use crate::session::event::SessionEvent;
 use legwork_core::batch::Reach;
@@ -33,7 +33,7 @@ impl Conversation {
     pub(super) async fn rows(&mut self) -> Vec<Row> {
         self.pay().await;
         let mut waiting = match self.session.setup().reach {
-            Reach::Push => Waiting::of(Reach::History),
+            Reach::Push => Waiting::of(Which::NotWoken),
             Reach::History | Reach::Joined => Waiting::default(),
         };
         let mut rows = Vec::new();

@@ -4,8 +4,9 @@
 use crate::excerpt::{excerpt, excerpt_with_place};
 use crate::spill::kept;
 use crate::tools::ToolOutput;
+use legwork_core::below::Unread;
 use legwork_core::completion::{BatchResult, Entry};
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::WireStatus;
 use legwork_core::ports::Joined;
 use legwork_core::report::TraceItem;
@@ -19,6 +20,12 @@ const SUMMARIES_BYTES_MAX: usize = 384 * 1024;
 const TRACES_BYTES_MAX: usize = 192 * 1024;
 /// Bytes of what children were told too late, for all of them together. It is shown twice.
 const MISSED_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of what the children's own subagents have brought and they had not read, for all of them together.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+/// Such results that are shown of one child.
+const UNREAD_MAX: usize = 16;
+/// Bytes of the goal of one of them.
+const UNREAD_GOAL_BYTES_MAX: usize = 256;
 /// Bytes of one child's error.
 const ERROR_BYTES_MAX: usize = 1024;
 /// The share of one child in what is shared is never smaller than this.
@@ -36,7 +43,7 @@ pub(super) struct Showing {
 pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<String>) -> ToolOutput {
     let acknowledge = std::mem::take(&mut joined.claims);
     let content = apart(move || {
-        let batch = BatchResult::of(&joined.record).with_subtrees(&joined.record, &joined.subtrees);
+        let batch = BatchResult::of(&joined.record).with_below(&joined.record, &joined.below);
         let results = Cuts::of(&joined, &showing, batch.results.len()).entries(&batch);
         let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
         // The caller's own call names it; only a front door without one shows the id (OUT-1).
@@ -54,7 +61,7 @@ pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<Stri
 pub(super) async fn entries(joined: Joined, wanted: Vec<usize>, showing: Showing) -> Vec<Value> {
     apart(move || {
         let batch = BatchResult::of_tasks(&joined.record, &wanted);
-        let batch = batch.with_subtrees(&joined.record, &joined.subtrees);
+        let batch = batch.with_below(&joined.record, &joined.below);
         Cuts::of(&joined, &showing, batch.results.len()).entries(&batch)
     })
     .await
@@ -91,6 +98,7 @@ struct Cuts<'a> {
     summary: usize,
     trace: usize,
     missed: usize,
+    unread: usize,
     /// The command that shows everything.
     whole: String,
 }
@@ -104,6 +112,7 @@ impl<'a> Cuts<'a> {
             summary: share(SUMMARIES_BYTES_MAX).min(showing.summary_bytes_max.max(SHARE_BYTES_MIN)),
             trace: share(TRACES_BYTES_MAX),
             missed: share(MISSED_BYTES_MAX),
+            unread: share(UNREAD_BYTES_MAX),
             whole: format!("legwork results {}", joined.record.accepted.delegation),
         }
     }
@@ -123,6 +132,7 @@ impl<'a> Cuts<'a> {
         if let Some(error) = entry.error.as_deref().and_then(|error| self.error(error)) {
             shown.error = Some(error);
         }
+        shown.unread_results = self.unread(&entry.unread_results);
         let missed = self.missed(child);
         let shown = shown.with_missed(&missed.iter().map(String::as_str).collect::<Vec<_>>());
         let omitted = entry.tool_trace.len() - shown.tool_trace.len();
@@ -135,6 +145,10 @@ impl<'a> Cuts<'a> {
         }
         if omitted > 0 {
             value["tool_trace_omitted"] = json!(omitted);
+        }
+        let unread_omitted = entry.unread_results.len() - shown.unread_results.len();
+        if unread_omitted > 0 {
+            value["unread_results_omitted"] = json!(unread_omitted);
         }
         value
     }
@@ -167,6 +181,22 @@ impl<'a> Cuts<'a> {
         let text = texts.join("\n");
         let note = |left_out| format!("{left_out} bytes left out; whole: legwork show {child}");
         Some(excerpt(&text, self.missed, note).unwrap_or(text))
+    }
+
+    /// What its own subagents have brought and it had not read, cut to its share.
+    fn unread(&self, unread: &[Unread]) -> Vec<Unread> {
+        let share = (self.unread / unread.len().clamp(1, UNREAD_MAX)).max(SHARE_BYTES_MIN);
+        let cut = |text: &str, bytes_max: usize, whole: &DelegationId| {
+            let note = |left_out| format!("{left_out} bytes left out; whole: legwork results {whole}");
+            excerpt(text, bytes_max, note).unwrap_or_else(|| text.to_owned())
+        };
+        let shown = unread.iter().take(UNREAD_MAX).map(|one| Unread {
+            goal: cut(&one.goal, UNREAD_GOAL_BYTES_MAX, &one.delegation_id),
+            summary: one.summary.as_deref().map(|text| cut(text, share, &one.delegation_id)),
+            error: one.error.as_deref().map(|text| cut(text, ERROR_BYTES_MAX, &one.delegation_id)),
+            ..one.clone()
+        });
+        shown.collect()
     }
 
     /// How many items of a trace fit.

@@ -3,6 +3,7 @@
 use super::bench::Bench;
 use legwork_agent::tools::ToolOutput;
 use legwork_core::batch::{Fallback, Lineage, NewBatch, Reach, Ticket, Unit};
+use legwork_core::below::Below;
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
@@ -146,7 +147,7 @@ impl FakeDelegator {
             claims.extend(self.store.claim(&unit, claim, "test", Timestamp(1600)).await.expect("it answers"));
         }
         let record = self.store.delegation(delegation).await.expect("readable").expect("it is there");
-        Joined { record, claims, missed: self.missed.clone(), subtrees: Vec::new() }
+        Joined { record, claims, missed: self.missed.clone(), below: Below::default() }
     }
 }
 
@@ -233,7 +234,7 @@ impl Delegator for FakeDelegator {
             let claim = self.store.claim(&unit, claim, "test", Timestamp(1700)).await.expect("it answers");
             let record = self.store.delegation(&delegation).await.expect("readable").expect("it is there");
             let claims = claim.into_iter().collect();
-            Ok(Joined { record, claims, missed: self.missed.clone(), subtrees: Vec::new() })
+            Ok(Joined { record, claims, missed: self.missed.clone(), below: Below::default() })
         })
     }
 

@@ -11,3 +11,4 @@ pub mod notices;
 pub mod owners;
 pub mod sessions;
 pub mod steers;
+pub mod unread;

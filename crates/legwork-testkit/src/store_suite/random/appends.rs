@@ -5,7 +5,7 @@ use super::pair::{Pair, bare};
 use crate::store_suite::sample;
 use legwork_core::child::{AfterLoss, ChildEvent};
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{DelegationId, Epoch};
+use legwork_core::ids::{CallKey, ChildId, DelegationId, Epoch};
 use legwork_core::outcome::{Ending, FailureKind, Force, Limit, StopReason};
 
 /// Delegations that there can be.
@@ -19,7 +19,15 @@ pub(super) fn accepted(n: u32) -> Accepted {
     let shapes: [&[&[usize]]; 6] =
         [&[&[0]], &[&[0], &[1]], &[&[0, 1, 2]], &[&[0, 2], &[1]], &[&[1], &[0]], &[&[3, 1], &[0], &[2]]];
     let mut accepted = sample::accepted(n, shapes[(n as usize - 1) % shapes.len()]);
-    accepted.call_key = n.is_multiple_of(2).then(|| sample::call_key(n / 4));
+    accepted.call_key = match n {
+        // Two of them are calls of children of others.
+        3 | 5 => {
+            let caller = ChildId::from_bits(0, n - 2);
+            accepted.lineage.parent = Some(caller.clone());
+            Some(CallKey { caller: caller.as_str().to_owned(), call: "call".to_owned() })
+        }
+        n => n.is_multiple_of(2).then(|| sample::call_key(n / 4)),
+    };
     accepted
 }
 

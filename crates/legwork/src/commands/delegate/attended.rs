@@ -167,8 +167,7 @@ impl<'a> Attended<'a> {
             // It comes with the rest.
             return None;
         }
-        let outcomes =
-            Outcomes::all(&joined.record).with_missed(&joined.missed).with_subtrees(&joined.subtrees);
+        let outcomes = Outcomes::all(&joined.record).with_missed(&joined.missed).with_below(&joined.below);
         let printed = stdout::print_attended(format!("{}\n", outcomes.unit_text(&unit)), signals).await;
         let noted = note(self.workplace, joined.claims, &printed, &self.ticket.delegation);
         signals.unless_insisted(noted).await;

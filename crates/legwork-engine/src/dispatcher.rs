@@ -43,7 +43,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
-use waiting::{Caller, Waiting};
+use waiting::{Caller, Stopper, Waiting};
 
 /// What the dispatcher can be told.
 pub(crate) enum Message {
@@ -233,9 +233,9 @@ impl Dispatcher {
             Message::Join(delegation, reply) => self.join(delegation, reply),
             Message::JoinUnit(delegation, unit, reply) => self.join_unit(&delegation, unit, reply),
             Message::Stop { scope, notice, reply } => {
-                let waiter = self.waiting.new_reply();
-                self.waiting.stops.insert(waiter, reply);
-                self.step(Event::Stop { scope, notice, reply: Some(waiter) });
+                let reply = Some(self.waiting.stop(Stopper::Caller(reply)));
+                self.step(Event::Stop { scope, notice, reply });
+                self.answer_stops_in_trouble();
             }
             Message::View(delegation, reply) => {
                 // A caller that went away needs no view.
@@ -375,6 +375,10 @@ impl Dispatcher {
                 Effect::LetGo(delegations) if self.commits.is_idle() => {
                     self.perform(Effect::LetGo(delegations));
                 }
+                // A stop is told of when no crash can take it back, and children are told to end before that.
+                Effect::Stopped(reply, children) if !self.commits.is_idle() => {
+                    self.commits.then(Effect::Stopped(reply, children));
+                }
                 effect if effect.waits_for_record() => self.commits.then(effect),
                 effect => self.perform(effect),
             }
@@ -391,6 +395,7 @@ impl Dispatcher {
         for effect in others.into_iter().chain(partings) {
             self.perform(effect);
         }
+        self.answer_stops_in_trouble();
     }
 
     fn tick(&mut self) {

@@ -48,8 +48,9 @@ pub trait Delegator: Send + Sync {
     /// Dropping the future ends the wait and stops nothing.
     fn until_settled(&self, delegation: &DelegationId) -> Pending<'_, Result<(), JoinError>>;
 
-    /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends. A delegation, unit
-    /// or child that another process runs is asked through the store; a session, and everything, mean this process.
+    /// Asks everything in `scope`, present and being born, to end. The answer does not wait for the ends; it waits until it is
+    /// stored who was asked, so that no crash lets them go on. A delegation, unit or child that another process runs is asked
+    /// through the store; a session, and everything, mean this process.
     fn stop(&self, scope: Scope, reason: StopReason, force: Force) -> Pending<'_, Stopped>;
 
     /// Says something to a child; it reads it at its next step. The answer is a receipt: the text is stored, and
@@ -242,7 +243,8 @@ pub enum JoinError {
 pub struct Stopped {
     /// The children that were told to end, or ended before they began.
     pub children: Vec<ChildId>,
-    /// Why those of another process could not be told, if they could not: the store did not take it.
+    /// Why the store did not take that, if it did not: those of another process were not told, and those of this one end with
+    /// this attempt only.
     pub untold: Option<String>,
 }
 

@@ -119,7 +119,7 @@ pub enum Effect {
     Warn(ChildId, Warning),
     /// At once: drop the child's run where it is.
     Abort(ChildId),
-    /// At once: tell the caller which children were told to end.
+    /// Once everything that was recorded so far is durable, or at once: tell the caller which children were told to end.
     Stopped(ReplyTo, Vec<ChildId>),
 }
 

@@ -1,6 +1,6 @@
 //! The commits of the dispatcher: at most one is under way, and what comes meanwhile goes into the next one.
 
-use crate::book::Effect;
+use crate::book::{Effect, ReplyTo};
 use crate::offering::{Fate, Offered, is_new, offer};
 use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
@@ -20,6 +20,8 @@ pub(super) struct Commits {
     store: Arc<dyn Store>,
     next: Group,
     under_way: Option<Pending<'static, Finished>>,
+    /// Effects that wait for the commit under way.
+    along: Vec<Effect>,
     /// Why the last commit failed, while facts of it are kept.
     trouble: Option<Trouble>,
     /// How long the store is left alone after the next failure.
@@ -80,6 +82,7 @@ impl Commits {
             store,
             next: Group::default(),
             under_way: None,
+            along: Vec::new(),
             trouble: None,
             pause: FIRST_PAUSE,
             patience: Patience::Long,
@@ -90,8 +93,14 @@ impl Commits {
         self.next.appends.push(append);
     }
 
+    /// Performs an effect once everything that was recorded before it is durable.
     pub(super) fn then(&mut self, effect: Effect) {
-        self.next.effects.push(effect);
+        if self.next.appends.is_empty() {
+            // Nothing begins another commit by itself.
+            self.along.push(effect);
+        } else {
+            self.next.effects.push(effect);
+        }
     }
 
     /// Whether facts of one of these delegations wait for the store.
@@ -119,6 +128,12 @@ impl Commits {
     /// Why the last commit failed, while it is being tried again. New work is refused as long as that lasts.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.as_ref().map(|trouble| trouble.error.to_string())
+    }
+
+    /// Takes out the answers to stops that wait for a commit, for those whom `is_told` names.
+    pub(super) fn take_stops(&mut self, is_told: impl Fn(ReplyTo) -> bool) -> Vec<Effect> {
+        let waits = |effect: &mut Effect| matches!(effect, Effect::Stopped(reply, _) if is_told(*reply));
+        self.next.effects.extract_if(.., waits).collect()
     }
 
     /// Starts the next commit, unless one is under way, there is nothing to record, or the store is left alone.
@@ -154,7 +169,8 @@ impl Commits {
             None => pending().await,
         };
         self.under_way = None;
-        let Group { appends, effects } = group;
+        let Group { appends, mut effects } = group;
+        effects.append(&mut self.along);
         let (open, refused) = sorted(appends, &offered);
         match offered.error {
             Some(error) if !open.is_empty() => self.failed(Group { appends: open, effects }, refused, error),
@@ -197,7 +213,12 @@ impl Commits {
         self.next.appends = kept.filter(|append| !refused.contains_key(&append.delegation)).collect();
         self.next.effects = open.effects.into_iter().chain(later.effects).collect();
         self.be_in_trouble(error, since);
-        Done { effects: Vec::new(), refused: refused.into_iter().collect() }
+        // With nothing to offer again there is no commit that could bring the others.
+        let effects = match self.next.appends.is_empty() {
+            true => std::mem::take(&mut self.next.effects),
+            false => Vec::new(),
+        };
+        Done { effects, refused: refused.into_iter().collect() }
     }
 
     /// Says once what is wrong with the store.

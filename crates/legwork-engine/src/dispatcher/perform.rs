@@ -11,7 +11,7 @@ use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
-use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Stopped, Unrecorded};
+use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Unrecorded};
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
@@ -50,11 +50,7 @@ impl Dispatcher {
             Effect::Ask(child, notice) => self.press(&child, notice),
             Effect::Warn(child, warning) => self.warn(&child, warning),
             Effect::Abort(child) => self.press(&child, ABORT),
-            Effect::Stopped(reply, children) => {
-                if let Some(caller) = self.waiting.stops.remove(&reply) {
-                    caller.send(Stopped { children, untold: None }).ok();
-                }
-            }
+            Effect::Stopped(reply, children) => self.stopped(reply, children, None),
         }
     }
 
@@ -257,6 +253,8 @@ impl Dispatcher {
                 self.waiting.decide(reply, &Err(why.to_dispatch_error()));
             } else if let Effect::Start(child) = effect {
                 self.never_ran(&child);
+            } else if let Effect::Stopped(reply, children) = effect {
+                self.stopped(reply, children, Some(why.to_string()));
             }
         }
         let told = match why {
@@ -314,7 +312,8 @@ fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<Child
         | Effect::Warn(child, _)
         | Effect::Abort(child) => children.contains(child),
         Effect::Record(append) => append.delegation == *delegation,
-        Effect::Refuse(..) | Effect::Stopped(..) => false,
+        Effect::Stopped(_, told) => told.iter().any(|child| children.contains(child)),
+        Effect::Refuse(..) => false,
     }
 }
 

@@ -3,9 +3,10 @@
 use super::Dispatcher;
 use super::commit::Refused;
 use super::housekeeping::{self, Found};
-use crate::book::Event;
+use super::waiting::Stopper;
+use crate::book::{Effect, Event, ReplyTo};
 use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::ports::{AppendError, Steer, StopNotice};
+use legwork_core::ports::{AppendError, Steer, StopNotice, Stopped};
 use legwork_core::steering::{Request, Scope, Wish};
 
 impl Dispatcher {
@@ -56,10 +57,10 @@ impl Dispatcher {
     fn fulfil(&mut self, request: Request) {
         match (request.wish, request.scope) {
             (Wish::Stop { reason, force }, scope) => {
-                if housekeeping::is_for_one_process(&scope) {
-                    self.chores.carried_out(request.id);
-                }
-                self.step(Event::Stop { scope, notice: StopNotice { reason, force }, reply: None });
+                let is_only_ours = housekeeping::is_for_one_process(&scope);
+                let stopper = is_only_ours.then(|| Stopper::Request(request.id, scope.clone()));
+                let reply = stopper.map(|stopper| self.waiting.stop(stopper));
+                self.step(Event::Stop { scope, notice: StopNotice { reason, force }, reply });
             }
             (Wish::Steer { text }, Scope::Child(child)) => {
                 self.say(child, Steer { request: request.id, text });
@@ -67,6 +68,33 @@ impl Dispatcher {
             (Wish::Steer { .. }, Scope::Delegation(_) | Scope::Unit(_) | Scope::Session(_) | Scope::All) => {
                 tracing::warn!(request = %request.id, "BUG: a message is aimed at more than one subagent; nobody gets it")
             }
+        }
+    }
+
+    /// Nobody who asks for a stop in this process waits for a store in trouble: the answer says that it is not stored yet.
+    pub(super) fn answer_stops_in_trouble(&mut self) {
+        let Some(why) = self.commits.trouble() else { return };
+        let waiting = &self.waiting;
+        for effect in self.commits.take_stops(|reply| waiting.is_stop_of_a_caller(reply)) {
+            if let Effect::Stopped(reply, children) = effect {
+                self.stopped(reply, children, Some(why.clone()));
+            }
+        }
+    }
+
+    /// Everything that a stop did is recorded, or will not be, and why. One that another process asked for counts as carried
+    /// out only when it is recorded: it is for the next owner otherwise, who looks for what is open (invariant 11).
+    pub(super) fn stopped(&mut self, reply: ReplyTo, children: Vec<ChildId>, untold: Option<String>) {
+        match self.waiting.stops.remove(&reply) {
+            // A caller that went away while it waited needs no answer.
+            Some(Stopper::Caller(caller)) => drop(caller.send(Stopped { children, untold })),
+            Some(Stopper::Request(request, scope))
+                if untold.is_none() && housekeeping::is_ours(&scope, &self.book) =>
+            {
+                self.chores.carried_out(request);
+            }
+            // What was given up meanwhile is not of this process any more.
+            Some(Stopper::Request(..)) | None => {}
         }
     }
 

@@ -431,8 +431,9 @@ async fn fin_05_who_hears_of_ends_hears_of_those_in_the_commit_that_lets_go_of_t
     scene.troupe.until(|counts| counts.here.is_empty()).await;
     scene.handle.view(None).await;
     let scope = Scope::Child(ticket.children[1].clone());
-    scene.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+    let told = scene.begin_stop(scope, Force::Ask).await;
     scene.store.open();
+    told.await;
     let record = left_to_another(&scene, &ticket).await;
     assert_eq!(record.children[2].state, ChildState::Queued { attempts: 1 });
     assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));

@@ -161,9 +161,10 @@ async fn disp_24_a_stop_in_the_middle_of_a_call_reaches_what_is_handed_back() {
         let arrived = scene.store.arrived();
         scene.store.until_arrived(arrived).await;
         let session = pushed(7, &[]).lineage.session;
-        let told = scene.handle.stop(Scope::Session(session), StopReason::Cancelled, Force::Ask).await;
-        assert_eq!(told.children.len(), 4, "{at_capacity:?}: {told:?}");
+        let told = scene.begin_stop(Scope::Session(session), Force::Ask).await;
         scene.store.open();
+        let told = told.await;
+        assert_eq!(told.children.len(), 4, "{at_capacity:?}: {told:?}");
         let ticket = dispatched.await.expect("it was accepted before");
         let record = scene.joined(&ticket).await;
         let outcomes: Vec<Option<Outcome>> = record.children.iter().map(|child| child.outcome()).collect();

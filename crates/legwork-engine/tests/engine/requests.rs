@@ -1,13 +1,16 @@
 //! Stops that other processes ask for: they are rows of the store.
 
-use crate::scene::{Scene, options, owner, stopped};
+use crate::scene::{DEAD, Scene, options, owner, stopped};
 use legwork_core::ids::{ChildId, RequestId, SessionId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::Facts;
 use legwork_core::pulse::LineEvent;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
+use legwork_engine::recovery::Orphans;
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::shaky::ShakyStore;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -108,4 +111,27 @@ async fn k34_a_late_owner_finds_out_by_its_pulses_and_keeps_the_rest_of_its_work
     ask(&memory, 1, Scope::Delegation(ours.delegation.clone())).await;
     scene.joined(&ours).await;
     assert_eq!(scene.outcomes(&ours).await, [stopped(StopReason::Cancelled)]);
+}
+
+/// Its row is all that the next owner would know of it.
+#[tokio::test(start_paused = true)]
+async fn k12_a_stop_from_another_process_is_marked_only_when_it_is_recorded() {
+    let memory = MemoryStore::new();
+    let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+    let late = Scene::over_store(shaky.clone(), DEAD, options(1)).await;
+    let ticket = late.dispatch(&["until told"]).await;
+    late.troupe.until_here("until told").await;
+    // The disk takes small things, and facts with whole reports no more.
+    shaky.fail(&["append"]);
+    ask(&memory, 1, Scope::Child(ticket.children[0].clone())).await;
+    late.troupe.until(|counts| counts.here.is_empty()).await;
+    late.pass(Duration::from_secs(10)).await;
+    assert_eq!(memory.news(0).await.expect("it reads").requests.len(), 1, "it is not recorded");
+    // The process dies of it.
+    let heir = Scene::over(memory.clone(), 1, options(1)).await;
+    heir.handle.recover(&Orphans::All).await.expect("the store works");
+    heir.joined(&ticket).await;
+    assert_eq!(heir.outcomes(&ticket).await, [stopped(StopReason::Cancelled)]);
+    heir.pass(Duration::from_secs(1)).await;
+    assert_eq!(memory.news(0).await.expect("it reads").requests, []);
 }

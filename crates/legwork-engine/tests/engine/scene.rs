@@ -7,11 +7,12 @@ use legwork_core::batch::{
 };
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
-use legwork_core::outcome::{Outcome, StopReason};
+use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{
-    Assignment, Delegator, Facts, GroupEnd, Liveness, Pending, Processes, Store, Transcripts,
+    Assignment, Delegator, Facts, GroupEnd, Liveness, Pending, Processes, Stopped, Store, Transcripts,
 };
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
+use legwork_core::steering::Scope;
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
@@ -147,6 +148,14 @@ impl Scene {
 
     pub async fn dispatch(&self, goals: &[&str]) -> Ticket {
         self.handle.dispatch(batch(goals)).await.expect("the call is accepted")
+    }
+
+    /// A stop that the engine has heard of; its answer may wait for the store.
+    pub async fn begin_stop(&self, scope: Scope, force: Force) -> Pending<'_, Stopped> {
+        let mut stop = self.handle.stop(scope, StopReason::Cancelled, force);
+        assert!(futures::poll!(&mut stop).is_pending(), "the engine answers");
+        self.handle.view(None).await;
+        stop
     }
 
     /// The delegation as it is stored now.

@@ -87,9 +87,9 @@ async fn k12_a_stop_at_any_moment_of_the_growth_of_a_tree_reaches_all_of_it() {
                 scene.store.let_one_pass();
             }
             scene.store.until_arrived(commits).await;
-            let told = scene.handle.stop(Scope::All, StopReason::Cancelled, Force::Ask).await;
+            let told = scene.begin_stop(Scope::All, Force::Ask).await;
             scene.store.open();
-            told
+            told.await
         };
         let (ticket, told) = tokio::join!(dispatch, stop);
         let ticket = ticket.expect("it is accepted");

@@ -3,11 +3,11 @@
 use crate::scene::{Scene, batch, batch_from, options, owner, stopped};
 use legwork_core::child::ChildState;
 use legwork_core::fact::Fact;
-use legwork_core::ids::DelegationId;
+use legwork_core::ids::{DelegationId, RequestId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, DispatchError, Facts, JoinError, StoreError};
 use legwork_core::pulse::LineEvent;
-use legwork_core::steering::Scope;
+use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
 use legwork_engine::Hold;
 use legwork_engine::recovery::Orphans;
@@ -115,11 +115,37 @@ async fn k35_a_stop_works_while_the_store_fails() {
     let ticket = scene.dispatch(&["until told"]).await;
     scene.troupe.until_here("until told").await;
     scene.store.fail(full());
-    scene.handle.stop(Scope::All, StopReason::Cancelled, Force::Ask).await;
+    let told = scene.begin_stop(Scope::All, Force::Ask).await;
     scene.troupe.until(|counts| counts.here.is_empty()).await;
     scene.store.open();
+    assert_eq!(told.await.children, ticket.children);
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::Cancelled)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k12_a_stop_that_is_never_recorded_says_so_and_stays_open_for_the_next_owner() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    scene.store.fail(full());
+    let told = scene.begin_stop(Scope::All, Force::Ask).await;
+    let wish = Wish::Stop { reason: StopReason::Cancelled, force: Force::Ask };
+    let scope = Scope::Delegation(ticket.delegation.clone());
+    let request = Request { id: RequestId::from_bits(1), at: Timestamp(0), scope, wish };
+    scene.store.ask(request).await.expect("requests are taken");
+    let told = told.await;
+    assert_eq!(told.children, ticket.children);
+    assert!(told.untold.as_ref().is_some_and(|why| why.contains("no space left")), "{told:?}");
+    scene.store.open();
+    scene.pass(Duration::from_secs(10)).await;
+    assert_eq!(scene.store.news(0).await.expect("it reads").requests.len(), 1);
+    let recovered = scene.handle.recover(&Orphans::Of(ticket.delegation.clone())).await;
+    assert_eq!(recovered.map(|recovered| recovered.taken.len()).expect("the store is back"), 1);
+    scene.joined(&ticket).await;
+    assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::Cancelled)]);
+    scene.pass(Duration::from_secs(1)).await;
+    assert_eq!(scene.store.news(0).await.expect("it reads").requests, [], "now it is carried out");
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,6 +82,9 @@ impl Host for Backstage {
                 Whom::All => Scope::Session(self.conversation.session().clone()),
             };
             let stopped = self.engine.stop(scope, StopReason::Cancelled, Force::Ask).await;
+            if let Some(why) = stopped.untold {
+                return Err(format!("the stop could not be stored: {why}; asking again is safe"));
+            }
             Ok(match stopped.children.len() {
                 0 => "nothing was running any more".to_owned(),
                 1 => "1 subagent was told to stop".to_owned(),

@@ -137,6 +137,8 @@ async fn k12_a_stop_that_is_never_recorded_says_so_and_stays_open_for_the_next_o
     let told = told.await;
     assert_eq!(told.children, ticket.children);
     assert!(told.untold.as_ref().is_some_and(|why| why.contains("no space left")), "{told:?}");
+    // The fact of the stop is given up, and with it the work.
+    scene.pass(Duration::from_secs(70)).await;
     scene.store.open();
     scene.pass(Duration::from_secs(10)).await;
     assert_eq!(scene.store.news(0).await.expect("it reads").requests.len(), 1);

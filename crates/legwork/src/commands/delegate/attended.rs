@@ -13,6 +13,7 @@ use legwork_core::ids::{ClaimId, DelegationId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Delegator, Facts, JoinError, Joined, Pending};
 use legwork_core::steering::Scope;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::failure::CliError;
@@ -55,6 +56,8 @@ pub(super) struct Attended<'a> {
     joins: Joins<'a>,
     attention: Attention,
     handed: Handed,
+    /// Stops that were asked for. What they came to is seen by the ends.
+    stops: JoinSet<()>,
 }
 
 /// What was printed of a delegation before its end.
@@ -109,6 +112,7 @@ impl<'a> Attended<'a> {
             ticket,
             attention: Attention::default(),
             handed: Handed::default(),
+            stops: JoinSet::new(),
         }
     }
 
@@ -193,7 +197,11 @@ impl<'a> Attended<'a> {
             Meant::Release => Some(Ended::Released),
             Meant::Stop => {
                 let scope = Scope::Delegation(self.ticket.delegation.clone());
-                self.workplace.handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+                let handle = self.workplace.handle.clone();
+                // The answer waits for the store, and the next signal does not wait for the answer: the ends tell what came of it.
+                self.stops.spawn(async move {
+                    handle.stop(scope, StopReason::Cancelled, Force::Ask).await;
+                });
                 None
             }
         }

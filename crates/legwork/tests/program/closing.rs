@@ -72,11 +72,12 @@ impl Closing<'_> {
         let running = self.order(verb).start();
         self.wait();
         if ["run", "chat"].contains(&verb) {
-            until("the conversation to be over", || {
+            until("the answer to be stored", || {
                 let sessions = self.home.legwork(&["sessions", "--json"]).run().json();
                 let id = sessions["sessions"][0]["session_id"].as_str()?.to_owned();
-                let shown = self.home.legwork(&["show", &id, "--json"]).run().json();
-                shown["open_in_pid"].is_null().then_some(())
+                let exported = self.home.legwork(&["sessions", "export", &id, "--json"]).run().json();
+                let last = exported["history"].as_array()?.last()?;
+                (last["author"] == "assistant" && last.to_string().contains("whole")).then_some(())
             });
         }
         running
@@ -108,7 +109,9 @@ fn k33_a_hook_that_hangs_after_the_work_does_not_hold_up_a_program_that_is_told_
             let ended = running.wait();
             assert_eq!(ended.code, code, "{verb}: {ended}");
             let cut = "hooks were cut with the end of the program: they had 0.2 s";
-            assert!(ended.stderr.contains(cut), "{verb}: {ended}");
+            // A conversation over lines may still be there to hear Ctrl-C itself, and gives its hooks their time then.
+            let hears = verb == "chat" && signal == Signal::SIGINT;
+            assert!(hears || ended.stderr.contains(cut), "{verb}: {ended}");
             assert_told(verb, &ended);
         });
     }

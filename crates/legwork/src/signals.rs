@@ -97,7 +97,7 @@ const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Between the moment in which the work of a program that was told to end has to be over and the one in which the program has to
 /// be gone: the last of what it says, and its own end.
 const LAST_WORDS: Duration = Duration::from_millis(400);
-/// What cli.md gives such a program beside the stop grace.
+/// What docs/guide/delegate.md gives such a program beside the stop grace.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 /// What is said at last is tried for so long at least.
 const TRIED_MIN: Duration = Duration::from_millis(50);

@@ -86,7 +86,7 @@ fn k39_work_is_left_to_a_worker_until_that_begins_and_orphaned_once_that_is_gone
     assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
 }
 
-/// As cli.md says it: the worker parks the results, and who asks for them first takes them.
+/// As docs/guide/delegate.md says it: the worker parks the results, and who asks for them first takes them.
 #[test]
 fn k33_what_a_worker_has_done_is_parked_until_somebody_asks_for_it() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));

@@ -14,9 +14,11 @@ use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Reach;
 use legwork_core::below::Below;
 use legwork_core::completion::BatchResult;
-use legwork_core::ids::{Epoch, SessionId};
+use legwork_core::ids::{DelegationId, Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
-use legwork_core::ports::{Delegator, Facts, Filter, NewSession, SessionKind, SessionRecord, StopNotice};
+use legwork_core::ports::{
+    Delegator, Facts, Filter, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
+};
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
 use legwork_engine::recovery::Orphans;
@@ -76,7 +78,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
             went_on((invocation, &settings), (&mut workplace, &mut signals), &stored.session.id).await?
     {
         let session = &stored.session.id;
-        let told = told_of(&workplace, session, unanswered(&Attention::default())).await?;
+        let told = told_of(&workplace, session, unanswered(&Attention::default())).await;
         print(invocation, session, told, &mut signals).await?;
         how_to_go_on(invocation, session);
         return Ok(exit);
@@ -129,7 +131,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         }
     };
     let Some(told) = told else { return Ok(signals.told().map_or(Exit::Interrupted, Asked::exit)) };
-    finish(invocation, (&mut workplace, &mut signals), attention.ended_by(), (&session, told?)).await
+    finish(invocation, (&mut workplace, &mut signals), attention.ended_by(), (&session, told)).await
 }
 
 /// Closes the workplace and prints what there is to tell, unless the program is told to end at once.
@@ -306,8 +308,9 @@ impl Told {
     }
 }
 
-/// Waits a bounded time for what a stop cut off, and gathers what was delegated.
-async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome) -> Result<Told, CliError> {
+/// Waits a bounded time for what a stop cut off, and gathers what was delegated. What cannot be read of it is said apart: the
+/// answer is there, and no start has failed.
+async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome) -> Told {
     let RunOutcome { mut report, delegations, arrivals_answered } = outcome;
     if report.ending == Ending::Interrupted && report.error.is_none() && report.answer.is_none() {
         report.error = Some("it was stopped before there was an answer".to_owned());
@@ -323,20 +326,42 @@ async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome
     let until = Instant::now() + workplace.stop_max();
     for id in &delegated {
         tokio::time::timeout_at(until, workplace.handle.settled(id)).await.ok();
-        if let Some(record) = workplace.store.delegation(id).await? {
-            let below = Below::of(workplace.store.as_ref(), &record).await?;
-            let batch = BatchResult::of(&record).with_below(&record, &below);
-            whole &= batch.is_success(record.children.len());
-            printed.push(json!(batch));
+        match batch_of(workplace, id).await {
+            Ok(Some((batch, is_success))) => {
+                whole &= is_success;
+                printed.push(json!(batch));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                stderr::tell(&format!("error: what became of {id} cannot be read: {error}"));
+                whole = false;
+            }
         }
     }
-    let records = if delegated.is_empty() {
-        Vec::new()
+    let read = if delegated.is_empty() {
+        Ok(Vec::new())
     } else {
-        workplace.store.delegations(Filter::Of(session.clone())).await?
+        workplace.store.delegations(Filter::Of(session.clone())).await
     };
+    let records = read.unwrap_or_else(|error| {
+        stderr::tell(&format!("error: what subagents took cannot be read, and is not counted: {error}"));
+        whole = false;
+        Vec::new()
+    });
     let totals = Totals::of(&report, &delegated, &records);
-    Ok(Told { report, delegations: printed, totals, whole })
+    Told { report, delegations: printed, totals, whole }
+}
+
+/// What became of a delegation, and whether that is a success; `None` when it is not stored any more.
+async fn batch_of(
+    workplace: &Workplace,
+    id: &DelegationId,
+) -> Result<Option<(BatchResult, bool)>, StoreError> {
+    let Some(record) = workplace.store.delegation(id).await? else { return Ok(None) };
+    let below = Below::of(workplace.store.as_ref(), &record).await?;
+    let batch = BatchResult::of(&record).with_below(&record, &below);
+    let is_success = batch.is_success(record.children.len());
+    Ok(Some((batch, is_success)))
 }
 
 async fn print(

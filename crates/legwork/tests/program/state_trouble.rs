@@ -352,6 +352,29 @@ fn k35_damage_while_work_runs_is_told_and_the_exit_code_is_that_of_its_end() {
     home.assert_nothing_runs();
 }
 
+/// The same for a prompt: its answer is there.
+#[test]
+fn k35_an_answer_is_printed_when_what_was_delegated_for_it_cannot_be_read_any_more() {
+    let main = Script::new()
+        .step(call("delegate_task", json!({"goal": "this is the piece"})))
+        .step(gate("here").say("the answer"));
+    let piece = Script::always(say("the piece is done"));
+    let server = ScriptedServer::start(Scripts::default().agent("the piece", piece).otherwise(main));
+    for form in [&["--json"][..], &[]] {
+        let home = Home::with(&server);
+        let running = home.legwork(&[&["run", "please"], form].concat()).start();
+        server.gate("here").wait_waiting(1);
+        let database = Connection::open(home.database()).expect("it opens");
+        assert_eq!(database.execute("DELETE FROM children", ()), Ok(1));
+        server.gate("here").let_through(1);
+        let ended = running.wait();
+        assert_eq!(ended.code, 1, "{ended}");
+        assert!(ended.stdout.contains("the answer"), "{ended}");
+        assert!(ended.stderr.contains("cannot be read"), "{ended}");
+        home.assert_nothing_runs();
+    }
+}
+
 /// Moves, removes or replaces the state folder while a subagent works, and lets that one finish.
 #[track_caller]
 fn without_its_folder(take_away: impl FnOnce(&Home)) -> (Home, Ended) {

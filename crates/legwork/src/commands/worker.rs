@@ -41,8 +41,7 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
         legwork_agent::process::leave_terminal();
     }
     let settings = invocation.settings()?;
-    let orphans = meant(invocation, args).await?;
-    let mut workplace = opened(invocation, &settings, args).await?;
+    let (orphans, mut workplace) = begun(invocation, &settings, args).await?;
     let mut signals = Signals::listen()?;
     let worked = work(invocation, (&workplace, &orphans), &mut signals).await;
     let ended_by = match worked {
@@ -58,21 +57,17 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     worked.map(|exit| signals.told().map_or(exit, Asked::exit))
 }
 
-/// Opens the workplace. A worker that nobody waits for has the only hand for its work: it waits for a state folder that cannot
-/// be used at the moment.
-async fn opened(
+/// Finds what is meant and opens the workplace. A worker that nobody waits for has the only hand for its work: it waits for a state
+/// folder that cannot be used at the moment.
+async fn begun(
     invocation: &Invocation,
     settings: &Settings,
     args: &WorkerArgs,
-) -> Result<Workplace, CliError> {
+) -> Result<(Orphans, Workplace), CliError> {
     let until = Instant::now() + START_PATIENCE;
     let mut told = false;
     loop {
-        let models = match &args.only {
-            Some(_) => Models::for_work_of_others(invocation, settings).await?,
-            None => Models::resolve(invocation, settings).await?,
-        };
-        match Workplace::open_with(invocation, settings, models).await {
+        match try_to_begin(invocation, settings, args).await {
             Err(error) if args.apart && error.kind() == Kind::State && Instant::now() < until => {
                 if !std::mem::replace(&mut told, true) {
                     stderr::tell(&format!("note: it cannot begin yet and tries again: {error}"));
@@ -80,9 +75,22 @@ async fn opened(
                 // Deadline: whoever has the state folder is given time before it is tried again.
                 tokio::time::sleep(START_GAP).await;
             }
-            opened => return opened,
+            begun => return begun,
         }
     }
+}
+
+async fn try_to_begin(
+    invocation: &Invocation,
+    settings: &Settings,
+    args: &WorkerArgs,
+) -> Result<(Orphans, Workplace), CliError> {
+    let orphans = meant(invocation, args).await?;
+    let models = match &args.only {
+        Some(_) => Models::for_work_of_others(invocation, settings).await?,
+        None => Models::resolve(invocation, settings).await?,
+    };
+    Ok((orphans, Workplace::open_with(invocation, settings, models).await?))
 }
 
 async fn meant(invocation: &Invocation, args: &WorkerArgs) -> Result<Orphans, CliError> {

@@ -3,6 +3,7 @@
 
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::harness::{Home, Running, Seen, until};
@@ -142,16 +143,35 @@ fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
 /// Whoever detached the work has gone: the worker is the only hand that it has.
 #[test]
 fn k35_a_worker_that_is_started_beside_a_lock_waits_for_its_end() {
+    worker_beside(&|home| {
+        let lock = home.lock_database();
+        Box::new(move || drop(lock))
+    });
+}
+
+/// The same for a lock beside which nothing can be read, such as that of a backup.
+#[test]
+fn k35_a_worker_that_is_started_where_nothing_can_be_read_waits_for_the_end_of_that() {
+    worker_beside(&|home| {
+        let lock = Connection::open(home.database()).expect("the database opens");
+        lock.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(())).expect("a mode it has");
+        lock.execute_batch("BEGIN EXCLUSIVE").expect("the lock is free");
+        Box::new(move || drop(lock))
+    });
+}
+
+/// A worker that is started apart while something keeps the database from it, until that is taken away.
+fn worker_beside(something: &dyn Fn(&Home) -> Box<dyn FnOnce()>) {
     let server = ScriptedServer::start(
         Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
     );
     let home = Home::with(&server);
     let (running, id) = started(&home, &server, 1);
     running.kill();
-    let lock = home.lock_database();
+    let take_away = something(&home);
     let mut worker = home.legwork(&["worker", "--apart", "--only", &id]).start();
     told(&mut worker, "it cannot begin yet and tries again");
-    drop(lock);
+    take_away();
     server.gate("here").open();
     let ended = worker.wait();
     assert_eq!(ended.code, 0, "{ended}");

@@ -6,10 +6,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use legwork_core::ids::{DelegationId, SessionId};
-use legwork_core::ports::{Facts, Filter, Store, StoreError};
+use legwork_core::ports::{Facts, Filter, Store, StoreError, TROUBLE_MAX};
 use legwork_core::record::DelegationRecord;
 use legwork_engine::Gaps;
 use legwork_engine::recovery::{Conclusion, Orphans, Recovered, RecoveryError, settle};
+use tokio::time::Instant;
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
@@ -106,27 +107,31 @@ impl Watch<'_> {
 pub struct Trouble {
     gaps: Gaps,
     quiet: bool,
+    /// Since when the file is not in its place.
+    gone_since: Option<Instant>,
 }
 
 impl Trouble {
     /// None so far.
     pub fn new(quiet: bool) -> Trouble {
-        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), quiet }
+        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), quiet, gone_since: None }
     }
 
-    /// Whether the store may work again by itself, or once somebody has made room.
-    pub fn may_pass(error: &StoreError) -> bool {
+    /// Whether a worker looks again after its store has failed like that. A file that is gone is put back within [`TROUBLE_MAX`],
+    /// for which what runs is kept, or never.
+    pub fn is_worth_another_look(&mut self, error: &StoreError) -> bool {
         match error {
+            StoreError::Gone(_) => self.gone_since.get_or_insert_with(Instant::now).elapsed() < TROUBLE_MAX,
+            // It has changed since it was read; the next look reads it anew.
+            StoreError::Conflict(_) => true,
             StoreError::Locked(_)
             | StoreError::Full(_)
             | StoreError::ReadOnly(_)
-            | StoreError::Conflict(_)
-            | StoreError::Io(_) => true,
-            StoreError::Corrupt(_)
-            | StoreError::Gone(_)
+            | StoreError::Io(_)
+            | StoreError::Corrupt(_)
             | StoreError::Newer { .. }
             | StoreError::Fenced(_)
-            | StoreError::Closed => false,
+            | StoreError::Closed => error.may_pass(),
         }
     }
 
@@ -142,6 +147,7 @@ impl Trouble {
 
     /// The store works.
     pub fn is_over(&mut self) {
+        self.gone_since = None;
         if self.gaps.close() && !self.quiet {
             stderr::tell("note: what has lost its process is looked for again");
         }

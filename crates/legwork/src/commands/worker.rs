@@ -144,7 +144,7 @@ async fn work(
                 if *orphans == Orphans::All { LOOK_EVERY } else { LOOK_CLOSELY }
             }
             // What runs here goes on meanwhile: its engine has a patience of its own.
-            Err(RecoveryError::Store(error)) if Trouble::may_pass(&error) => trouble.met(&error),
+            Err(RecoveryError::Store(error)) if trouble.is_worth_another_look(&error) => trouble.met(&error),
             Err(error) => return Err(error.into()),
         };
         tokio::select! {

@@ -1,6 +1,8 @@
 //! Work that loses its process while somebody who would go on with it is at work already: an open conversation, a prompt that
 //! waits for it, a worker whose state folder is in trouble.
 
+use std::fs;
+
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
@@ -107,9 +109,34 @@ fn started(home: &Home, server: &ScriptedServer, waiting: usize) -> (Running, St
     (running, id)
 }
 
+/// Begins something that the state folder suffers from, and gives what ends it.
+type Trouble = fn(&Home) -> Box<dyn FnOnce()>;
+
 /// Proves K02 for a worker: what it runs has nobody else.
 #[test]
 fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
+    outlives(|home| {
+        let lock = home.lock_database();
+        Box::new(move || drop(lock))
+    });
+}
+
+/// Proves K02 for a worker whose folder is put back while its engine waits for that.
+#[test]
+fn k35_a_worker_outlives_a_folder_that_was_moved_away() {
+    outlives(|home| {
+        let (here, away) = (home.state(), home.project().join("moved away"));
+        fs::rename(&here, &away).expect("it can be moved");
+        Box::new(move || {
+            // What was made in its place meanwhile is nobody's.
+            fs::remove_dir_all(&here).ok();
+            fs::rename(&away, &here).expect("it can be put back");
+        })
+    });
+}
+
+#[track_caller]
+fn outlives(trouble: Trouble) {
     let server = ScriptedServer::start(
         Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
     );
@@ -120,10 +147,10 @@ fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
     until_run_by(&home, &first, worker.pid());
     server.gate("here").wait_waiting(1);
     let (running, second) = started(&home, &server, 2);
-    let lock = home.lock_database();
+    let back = trouble(&home);
     running.kill();
     told(&mut worker, "cannot be looked for now; it is tried again");
-    drop(lock);
+    back();
     told(&mut worker, "is looked for again");
     until_run_by(&home, &second, worker.pid());
     server.gate("here").open();
@@ -143,7 +170,7 @@ fn k35_a_worker_outlives_a_database_that_is_locked_for_long() {
 /// Whoever detached the work has gone: the worker is the only hand that it has.
 #[test]
 fn k35_a_worker_that_is_started_beside_a_lock_waits_for_its_end() {
-    worker_beside(&|home| {
+    waits_for_the_end_of(|home| {
         let lock = home.lock_database();
         Box::new(move || drop(lock))
     });
@@ -152,7 +179,7 @@ fn k35_a_worker_that_is_started_beside_a_lock_waits_for_its_end() {
 /// The same for a lock beside which nothing can be read, such as that of a backup.
 #[test]
 fn k35_a_worker_that_is_started_where_nothing_can_be_read_waits_for_the_end_of_that() {
-    worker_beside(&|home| {
+    waits_for_the_end_of(|home| {
         let lock = Connection::open(home.database()).expect("the database opens");
         lock.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(())).expect("a mode it has");
         lock.execute_batch("BEGIN EXCLUSIVE").expect("the lock is free");
@@ -161,17 +188,18 @@ fn k35_a_worker_that_is_started_where_nothing_can_be_read_waits_for_the_end_of_t
 }
 
 /// A worker that is started apart while something keeps the database from it, until that is taken away.
-fn worker_beside(something: &dyn Fn(&Home) -> Box<dyn FnOnce()>) {
+#[track_caller]
+fn waits_for_the_end_of(trouble: Trouble) {
     let server = ScriptedServer::start(
         Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
     );
     let home = Home::with(&server);
     let (running, id) = started(&home, &server, 1);
     running.kill();
-    let take_away = something(&home);
+    let back = trouble(&home);
     let mut worker = home.legwork(&["worker", "--apart", "--only", &id]).start();
     told(&mut worker, "it cannot begin yet and tries again");
-    take_away();
+    back();
     server.gate("here").open();
     let ended = worker.wait();
     assert_eq!(ended.code, 0, "{ended}");

@@ -242,7 +242,7 @@ async fn claim_unowned(
     let mut record = record.clone();
     while let Some(unowned) = Unowned::of(store, (&record, below), wanted, owner).await? {
         claims.extend(unowned.claim().await?);
-        if !unowned.is_being_put_aside() || Instant::now() >= until {
+        if !unowned.is_being_put_aside(&claims) || Instant::now() >= until {
             break;
         }
         // Deadline: whoever has claimed it parks or delivers it and tells nobody, so this process looks again until then.
@@ -292,10 +292,12 @@ impl<'a> Unowned<'a> {
         Ok(claims)
     }
 
-    /// Whether some of it is in the hands of another process, which is about to park it: a worker does that with all that it
-    /// has ended.
-    fn is_being_put_aside(&self) -> bool {
-        self.whole().any(|(_, delivery)| matches!(delivery.state, DeliveryState::Claimed { .. }))
+    /// Whether some of it is in the hands of another process, and not claimed here by `own`; that one is about to park it: a
+    /// worker does that with all that it has ended.
+    fn is_being_put_aside(&self, own: &[ClaimId]) -> bool {
+        self.whole().any(|(_, delivery)| {
+            matches!(&delivery.state, DeliveryState::Claimed { claim, .. } if !own.contains(claim))
+        })
     }
 
     /// The units that are printed whole, with all that is below them.

@@ -72,9 +72,18 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
     let way = Way::of(invocation);
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
-    let opened = match meant(args, stored, &workplace).await {
-        Ok(meant) => open(invocation, &settings, meant, (&workplace, way)).await,
-        Err(error) => Err(error),
+    let opening = async {
+        let meant = meant(args, stored, &workplace).await?;
+        open(invocation, &settings, meant, (&workplace, way)).await
+    };
+    let opened = match signals.unless_told(opening).await {
+        Ok(opened) => opened,
+        Err(asked) => {
+            // Told twice or once: what it was told first is its exit code. What was taken up waits for whoever opens it next.
+            workplace.close_after(EndedBy::Release, &mut signals).await.ok();
+            workplace.resign().await;
+            return Ok(asked.exit());
+        }
     };
     let mut last_words = Vec::new();
     let outcome = match opened {

@@ -4,7 +4,8 @@
 use std::fs;
 
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -205,4 +206,43 @@ fn waits_for_the_end_of(trouble: Trouble) {
     assert_eq!(ended.code, 0, "{ended}");
     let results = home.legwork(&["results", &id, "--json"]).run();
     assert_eq!(results.statuses(), ["completed"], "{results}");
+}
+
+/// A conversation whose work is run by a process that stands still, which is watched before that is taken over.
+#[test]
+fn k33_a_signal_is_heard_while_a_conversation_is_opened() {
+    let server = ScriptedServer::start(
+        Scripts::default()
+            .agent("the piece", Script::from_fn(|_: &Conversation| gate("here").say("the answer")))
+            .otherwise(Script::always(say("hello"))),
+    );
+    let home = Home::with(&server);
+    assert_eq!(home.legwork(&["chat", "--session", "x"]).stdin("hi\n").run().code, 0);
+    let goal = ["delegate", "--goal", "this is the piece of work", "--detach", "--session", "x", "--json"];
+    let handle = home.legwork(&goal).set("lease_seconds", 4).run();
+    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    server.gate("here").wait_reached();
+    let worker = the_worker(&home);
+    until_run_by(&home, &id, worker.pid);
+    kill(Pid::from_raw(worker.pid), Signal::SIGSTOP).expect("it is there");
+    until("its lease to look stale", || {
+        let database = Connection::open(home.database()).expect("it opens");
+        let sql = "SELECT max(renewed_at) < (unixepoch('subsec') - 4.2) * 1000 FROM owners";
+        let stale: bool = database.query_row(sql, (), |row| row.get(0)).expect("it reads");
+        stale.then_some(())
+    });
+    let order = home.legwork(&["chat", "--session", "x"]).set("lease_seconds", 4).env("NO_COLOR", "1");
+    let mut screen = order.env("TERM", "xterm-256color").at_terminal(100, 30);
+    until("the session to be open", || {
+        let held = home.legwork(&["sessions", "--json"]).run();
+        held.stdout.contains(&screen.pid().to_string()).then_some(())
+    });
+    screen.signal(Signal::SIGTERM);
+    assert_eq!(screen.wait_for_end(), 143);
+    let said = screen.everything();
+    assert!(!said.contains("›"), "it was not open yet: {said}");
+    worker.kill();
+    server.gate("here").open();
+    let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+    assert_eq!(ended.statuses(), ["completed"], "{ended}");
 }

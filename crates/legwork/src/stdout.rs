@@ -33,11 +33,14 @@ pub fn written_by(write: impl FnOnce() -> io::Result<()>) -> Result<(), CliError
 
 /// Writes as [`print`] does, on a thread of its own, so that a reader who does not read keeps nobody from leaving: a signal
 /// that comes meanwhile is given back, and nothing is known of the rest then. A program that was told to end before tries until
-/// it has to be gone, and gives back what it was told.
+/// it has to be gone, and gives back what it was told; one that was told so twice writes nothing.
 ///
 /// # Errors
 /// As [`print`].
 pub async fn print_attended(text: String, signals: &mut Signals) -> Result<Option<Asked>, CliError> {
+    if let Some(asked) = signals.told().filter(|_| signals.has_insisted()) {
+        return Ok(Some(asked));
+    }
     let writing = tokio::task::spawn_blocking(move || print(&text));
     match signals.unless_told(writing).await {
         Ok(Ok(written)) => written.map(|()| None),

@@ -22,7 +22,7 @@ pub use conversation::{
 pub use ends::tells_of_processes;
 pub use event::{Cause, SayError, SessionEvent};
 pub use line::{SessionLine, SessionStop};
-pub use run::{RunOutcome, RunSetup, run_prompt};
+pub use run::{NOT_ASKED, RunOutcome, RunSetup, run_prompt};
 pub use setup::{OpenError, SessionSetup, Which};
 
 pub(crate) use history::History;

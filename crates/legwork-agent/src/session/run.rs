@@ -27,7 +27,8 @@ use std::slice;
 use std::sync::Arc;
 
 /// Said of a prompt whose turn did not come.
-const NOT_ASKED: &str = "it was stopped before the prompt was asked";
+/// Said of a prompt before which the program was told to end.
+pub const NOT_ASKED: &str = "it was stopped before the prompt was asked";
 
 /// What a one-shot prompt needs.
 pub struct RunSetup {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_agent::session::{
-    OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionSetup, SessionStop, Which,
-    run_prompt,
+    NOT_ASKED, OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionSetup, SessionStop,
+    Which, run_prompt,
 };
 use legwork_agent::worker::ModelSource;
 use legwork_core::batch::Reach;
@@ -77,10 +77,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         && let Some(exit) =
             went_on((invocation, &settings), (&mut workplace, &mut signals), &stored.session.id).await?
     {
-        let session = &stored.session.id;
-        let told = told_of(&workplace, session, unanswered(&Attention::default())).await;
-        print(invocation, session, told, &mut signals).await?;
-        how_to_go_on(invocation, session);
+        not_asked(invocation, (&workplace, &mut signals), &stored.session.id).await?;
         return Ok(exit);
     }
     state::tell_of_pause(invocation, &workplace.store).await?;
@@ -154,6 +151,20 @@ async fn finish(
     Ok(signals.told().map_or(exit, Asked::exit))
 }
 
+/// Says of a prompt that it was not asked, unless the program is told to end at once.
+async fn not_asked(
+    invocation: &Invocation,
+    (workplace, signals): (&Workplace, &mut Signals),
+    session: &SessionId,
+) -> Result<(), CliError> {
+    if !signals.has_insisted() {
+        let told = told_of(workplace, session, without_answer(NOT_ASKED)).await;
+        print(invocation, session, told, signals).await?;
+        how_to_go_on(invocation, session);
+    }
+    Ok(())
+}
+
 /// Says how a conversation goes on that a signal has ended.
 fn how_to_go_on(invocation: &Invocation, session: &SessionId) {
     if !invocation.common.quiet {
@@ -210,6 +221,11 @@ fn unanswered(attention: &Attention) -> RunOutcome {
     } else {
         RELEASED
     };
+    without_answer(error)
+}
+
+/// The outcome of a prompt that has no answer, and why.
+fn without_answer(error: &str) -> RunOutcome {
     let report = Report { error: Some(error.to_owned()), ..Report::bare(Ending::Interrupted) };
     RunOutcome { report, delegations: Ok(Vec::new()), arrivals_answered: false }
 }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
+use crate::outliving::has_worker;
 use crate::owner::{Owner, is_dead};
 use crate::stderr;
 use crate::wire::{self, Workplace};
@@ -24,7 +25,7 @@ pub const HOW_TO_GO_ON: &str =
 
 /// Between two looks for work of an open session that has lost its process.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// While no other process has any work, only each so-manieth look reads the session's.
+/// While no other process has any work, only one look in so many reads the session's.
 const ALONE_EVERY: u32 = 8;
 
 /// Between tries of a look at which the store failed.
@@ -44,17 +45,17 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> R
 }
 
 /// Looks, as long as it is polled, for work of a session which this process has open that has lost its process, and goes on
-/// with it here: no process tells anybody that it dies (K02). Work is left to whoever may be on the way to it for one look. A
-/// store that fails is looked at less often.
-pub async fn keep_watch(workplace: &Workplace, session: &SessionId, quiet: bool) -> Infallible {
-    let mut watch =
-        Watch { workplace, session, before: Recovered::default(), gone: HashSet::new(), looks: 0 };
-    let mut trouble = Trouble::new(quiet);
+/// with it here: no process tells anybody that it dies (K02). Work is left to whoever may be on the way to it for one look, and to a
+/// worker that was started for it for as long as that lives. A store that fails is looked at less often.
+pub async fn keep_watch(invocation: &Invocation, workplace: &Workplace, session: &SessionId) -> Infallible {
+    let (before, gone) = (Recovered::default(), HashSet::new());
+    let mut watch = Watch { invocation, workplace, session, before, gone, looks: 0 };
+    let mut trouble = Trouble::new(invocation.common.quiet);
     let mut pause = LOOK_EVERY;
     loop {
         // Deadline: a process that dies tells nobody, so the store is looked at again.
         tokio::time::sleep(pause).await;
-        pause = match watch.look(quiet).await {
+        pause = match watch.look().await {
             Ok(()) => {
                 trouble.is_over();
                 LOOK_EVERY
@@ -68,6 +69,7 @@ pub async fn keep_watch(workplace: &Workplace, session: &SessionId, quiet: bool)
 
 /// What a watch has seen.
 struct Watch<'a> {
+    invocation: &'a Invocation,
     workplace: &'a Workplace,
     session: &'a SessionId,
     /// What the last look did.
@@ -78,7 +80,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    async fn look(&mut self, quiet: bool) -> Result<(), RecoveryError> {
+    async fn look(&mut self) -> Result<(), RecoveryError> {
         let (store, myself) = (&self.workplace.store, &self.workplace.owner);
         self.looks = self.looks.wrapping_add(1);
         let is_alone = store.owners_of_open().await?.iter().all(|owner| owner.id == myself.record.id);
@@ -91,11 +93,12 @@ impl Watch<'_> {
         let gone: HashSet<DelegationId> = gone.map(|record| record.accepted.delegation.clone()).collect();
         let is_new = !gone.is_subset(&self.gone);
         self.gone = gone;
-        if open.is_empty() || is_new {
+        let is_left_to_a_worker = || open.iter().any(|record| has_worker(self.invocation, record));
+        if open.is_empty() || is_new || is_left_to_a_worker() {
             return Ok(());
         }
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
-        if !quiet && recovered != self.before {
+        if !self.invocation.common.quiet && recovered != self.before {
             tell(&recovered);
         }
         self.before = recovered;

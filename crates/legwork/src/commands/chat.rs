@@ -228,7 +228,7 @@ async fn talk(
             Way::Lines | Way::Pipe => by_lines(invocation, workplace, (host, &feed), signals).await,
         }
     };
-    let watching = orphans::keep_watch(workplace, open.handle.session(), invocation.common.quiet);
+    let watching = orphans::keep_watch(invocation, workplace, open.handle.session());
     tokio::select! {
         exit = talking => exit,
         never = watching => match never {},

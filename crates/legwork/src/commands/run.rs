@@ -95,7 +95,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let ended = {
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(watch.as_mut(), &mut screen);
-        let watching = orphans::keep_watch(&workplace, &session, quiet);
+        let watching = orphans::keep_watch(invocation, &workplace, &session);
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
         tokio::pin!(asking, showing, watching, overdue);

@@ -246,3 +246,43 @@ fn k33_a_signal_is_heard_while_a_conversation_is_opened() {
     let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
     assert_eq!(ended.statuses(), ["completed"], "{ended}");
 }
+
+/// What a worker was started for is left to it also while it cannot begin.
+#[test]
+fn k39_an_open_conversation_leaves_work_to_the_worker_that_was_started_for_it() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+            match talk.first_user_text() {
+                text if text.starts_with("this is the piece") => say("the piece is done"),
+                _ if talk.last_text().contains("the piece is done") => say("Noted, it is there."),
+                _ => say("hello"),
+            }
+        })));
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat", "--session", "x"]).set("lease_seconds", 1);
+    let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
+    screen.wait_for("›");
+    // The worker reads the configuration before anything else, and waits for somebody who writes it.
+    let config = home.project().join("config.toml");
+    nix::unistd::mkfifo(&config, nix::sys::stat::Mode::S_IRWXU).expect("it can be made");
+    let path = config.display().to_string();
+    let goal = ["delegate", "--goal", "this is the piece of work", "--detach", "--session", "x"];
+    let detaching = home.legwork(&[&goal[..], &["--json", "--config", &path]].concat()).start();
+    fs::write(&config, "").expect("the program reads it");
+    assert_eq!(detaching.wait().code, 0);
+    the_worker(&home);
+    let last_sign_of_life = || {
+        let database = Connection::open(home.database()).expect("it opens");
+        let sql = "SELECT max(renewed_at) FROM owners";
+        database.query_row(sql, (), |row| row.get::<_, i64>(0)).expect("it reads")
+    };
+    let begun = last_sign_of_life();
+    until("the conversation to have looked three times", || {
+        (last_sign_of_life() > begun + 7000).then_some(())
+    });
+    fs::write(&config, "").expect("the worker reads it");
+    screen.wait_for("Noted, it is there.");
+    assert!(!screen.everything().contains("of a process that died"), "{}", screen.everything());
+    assert_eq!(screen.leave(), 0);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+}

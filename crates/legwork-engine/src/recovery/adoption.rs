@@ -3,7 +3,7 @@
 
 use super::owners::{Owners, Whose};
 use super::settling::{goes_on, left_by};
-use super::toll::Toll;
+use super::toll::{Counted, Toll};
 use super::trees::Tree;
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
@@ -72,8 +72,9 @@ impl Handle {
                     }
                     let beside = rescuer.clear(&tree).await?;
                     if beside.is_empty() {
-                        let records = rescuer.take(&tree).await?;
-                        self.adopt(rescuer, (records, &withheld, &toll), recovered).await?;
+                        let counted = toll.counted(&tree, rescuer.store).await?;
+                        let estate = Estate { records: rescuer.take(&tree).await?, withheld, toll, counted };
+                        self.adopt(rescuer, estate, recovered).await?;
                     }
                     recovered.lacking.extend(beside);
                 }
@@ -149,17 +150,18 @@ impl Handle {
     async fn adopt(
         &self,
         rescuer: Rescuer<'_>,
-        (records, withheld, toll): (Vec<DelegationRecord>, &Withheld, &Toll),
+        estate: Estate,
         recovered: &mut Recovered,
     ) -> Result<(), RecoveryError> {
+        let Estate { records, withheld, toll, counted } = estate;
         let mut heirloom = Heirloom::default();
         for mut record in records {
             let (mut losses, mut here) = (BTreeMap::new(), BTreeSet::new());
-            count_deaths(rescuer, &mut record, toll).await?;
+            count_deaths(rescuer, &mut record, (&toll, &counted)).await?;
             for (index, child) in
                 record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none())
             {
-                if goes_on(&record, index, toll) {
+                if goes_on(&record, index, &toll) {
                     if withheld.children.contains(&child.id) {
                         here.insert(index);
                     } else {
@@ -167,7 +169,7 @@ impl Handle {
                     }
                     heirloom.steers.push((child.id.clone(), open_steers(rescuer, &child.id).await?));
                 } else {
-                    losses.insert(index, lost(rescuer, (&record, index), toll, recovered).await);
+                    losses.insert(index, lost(rescuer, (&record, index), &toll, recovered).await);
                 }
             }
             recovered.taken.push(record.accepted.delegation.clone());
@@ -205,7 +207,7 @@ async fn lost(
 async fn count_deaths(
     rescuer: Rescuer<'_>,
     record: &mut DelegationRecord,
-    toll: &Toll,
+    (toll, counted): (&Toll, &Counted),
 ) -> Result<(), StoreError> {
     let at = rescuer.clock.now().wall;
     let mut pulses = Vec::new();
@@ -214,7 +216,7 @@ async fn count_deaths(
             continue;
         }
         let child = &mut record.children[index];
-        if let Some(deaths) = toll.counted(child, rescuer.store).await? {
+        if let Some(deaths) = counted.deaths(child) {
             let pulse = child.pulse.take().map(|(pulse, _)| pulse).unwrap_or_default();
             let pulse = Pulse { deaths, ..pulse };
             pulses.push((child.id.clone(), pulse.clone()));
@@ -226,6 +228,14 @@ async fn count_deaths(
     }
     let fence = Fence { owner: rescuer.owner.id.clone(), epoch: record.epoch };
     rescuer.store.note_pulses(fence, at, pulses).await
+}
+
+/// A tree that was taken, with what was found out about it before.
+struct Estate {
+    records: Vec<DelegationRecord>,
+    withheld: Withheld,
+    toll: Toll,
+    counted: Counted,
 }
 
 /// What of a tree does not go on in this process.

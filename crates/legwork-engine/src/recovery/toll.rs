@@ -3,7 +3,11 @@
 //!
 //! Only what ran is counted. A child that waited for a slot, or for children of its own, has not ended its process; a process
 //! that let go of its work, or whose lease had run out, has not died of it.
+//!
+//! A journal that is damaged stops nobody: how far its child was is taken from the count before, and the child fails by itself
+//! when it begins again (K35).
 
+use super::settling::goes_on;
 use super::trees::Tree;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, OwnerId};
@@ -29,7 +33,7 @@ impl Toll {
     /// Counts the deaths in a tree that `heir` is to go on with or to conclude.
     ///
     /// # Errors
-    /// [`StoreError`] when a journal cannot be read.
+    /// [`StoreError`] when a journal cannot be read and is not damaged.
     pub(super) async fn of(tree: &Tree, heir: &OwnerId, steps: &dyn Steps) -> Result<Toll, StoreError> {
         let struck = struck(tree, heir);
         let mut given_up = HashMap::new();
@@ -39,10 +43,10 @@ impl Toll {
             if known.and(attempt, known.steps).in_a_row < DEATHS_MAX {
                 continue;
             }
-            let journal = steps.steps(&Actor::Child(child.id.clone())).await?;
-            let deaths = known.and(attempt, ended(&journal));
+            let journal = readable(&child.id, steps).await?;
+            let deaths = known.and(attempt, ended_in(journal.as_deref(), known));
             if deaths.in_a_row >= DEATHS_MAX {
-                given_up.insert(child.id.clone(), words(deaths, &journal));
+                given_up.insert(child.id.clone(), words(deaths, journal.as_deref()));
             }
         }
         Ok(Toll { struck, given_up })
@@ -53,19 +57,55 @@ impl Toll {
         self.given_up.get(child).map(String::as_str)
     }
 
-    /// The deaths of a child with the one that has ended its last attempt; `None` when nothing is to be counted.
+    /// How far the children that go on were when the death of their process ended their attempts. Read before the work is
+    /// taken, so that an error leaves nothing taken; nobody writes for the dead meanwhile.
     ///
     /// # Errors
-    /// [`StoreError`] when its journal cannot be read.
-    pub(super) async fn counted(
-        &self,
-        child: &ChildRecord,
-        steps: &dyn Steps,
-    ) -> Result<Option<Deaths>, StoreError> {
-        let Some(&attempt) = self.struck.get(&child.id) else { return Ok(None) };
-        let journal = steps.steps(&Actor::Child(child.id.clone())).await?;
-        Ok(Some(child.deaths().and(attempt, ended(&journal))))
+    /// [`StoreError`] when a journal cannot be read and is not damaged.
+    pub(super) async fn counted(&self, tree: &Tree, steps: &dyn Steps) -> Result<Counted, StoreError> {
+        let mut counted = HashMap::new();
+        for record in tree.records() {
+            for (index, child) in record.children.iter().enumerate() {
+                if let Some(&attempt) = self.struck.get(&child.id)
+                    && goes_on(record, index, self)
+                {
+                    let journal = readable(&child.id, steps).await?;
+                    let ended = ended_in(journal.as_deref(), child.deaths());
+                    counted.insert(child.id.clone(), (attempt, ended));
+                }
+            }
+        }
+        Ok(Counted(counted))
     }
+}
+
+/// The attempts that the death of their process has ended, with the steps that had ended by then.
+#[derive(Debug)]
+pub(super) struct Counted(HashMap<ChildId, (u32, u32)>);
+
+impl Counted {
+    /// The deaths of a child with the one that has ended its last attempt; `None` when nothing is to be counted.
+    pub(super) fn deaths(&self, child: &ChildRecord) -> Option<Deaths> {
+        let &(attempt, steps) = self.0.get(&child.id)?;
+        Some(child.deaths().and(attempt, steps))
+    }
+}
+
+/// The journal of a child; `None` when it is damaged.
+async fn readable(child: &ChildId, steps: &dyn Steps) -> Result<Option<Vec<StepRecord>>, StoreError> {
+    match steps.steps(&Actor::Child(child.clone())).await {
+        Ok(journal) => Ok(Some(journal)),
+        Err(error @ StoreError::Corrupt(_)) => {
+            tracing::warn!(%child, %error, "how far it was when its process died cannot be read");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// How many steps had ended: as many as before, where nobody can tell.
+fn ended_in(journal: Option<&[StepRecord]>, before: Deaths) -> u32 {
+    journal.map_or(before.steps, ended)
 }
 
 fn struck(tree: &Tree, heir: &OwnerId) -> HashMap<ChildId, u32> {
@@ -106,14 +146,14 @@ fn ended(journal: &[StepRecord]) -> u32 {
 }
 
 /// What the child's result says of it.
-fn words(deaths: Deaths, journal: &[StepRecord]) -> String {
+fn words(deaths: Deaths, journal: Option<&[StepRecord]>) -> String {
     format!(
         "given up: the process that ran it died {} times in a row {}, and no step had ended between; {DEATHS_MAX} such deaths \
          are the limit. What it had done before is kept. Find out what ends the process there (memory, a signal), then \
          delegate the task again, in smaller pieces if need be. With `[delegation] on_crash = \"report\"` a subagent ends \
          at the first death of its process",
         deaths.in_a_row,
-        place(journal)
+        journal.map_or_else(|| "at a place that cannot be read".to_owned(), place)
     )
 }
 

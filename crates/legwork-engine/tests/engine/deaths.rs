@@ -4,6 +4,7 @@ use crate::scene::{DEAD, Scene, batch, options, owner};
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::completion::BatchResult;
+use legwork_core::ids::Epoch;
 use legwork_core::outcome::{Outcome, StopReason, WireStatus};
 use legwork_core::ports::{Delegator, Facts, Steps, WriteSteps};
 use legwork_core::pulse::LineEvent;
@@ -12,6 +13,8 @@ use legwork_core::step::{Action, Actor, Product, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Conclusion, DEATHS_MAX, Orphans, Recovered, Rescuer, settle};
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::shaky::ShakyStore;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a process ends.
@@ -245,4 +248,53 @@ async fn k08_inv_10_what_runs_beside_a_deadly_child_is_not_given_up_with_it() {
     ];
     let given_up = Some(Outcome::Stopped(StopReason::OwnerLost));
     assert_eq!(outcomes, [Some(Outcome::Succeeded), given_up, Some(Outcome::Succeeded)]);
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn k08_a_damaged_journal_stops_no_recovery_and_the_deaths_of_its_child_are_counted_all_the_same() {
+    let memory = MemoryStore::new();
+    let scene = Scene::over(memory.clone(), DEAD, options(3)).await;
+    let damaged = scene.dispatch(&["deaf"]).await;
+    let whole = scene.dispatch(&["until told"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    drop(scene);
+    memory.damage_journal(Actor::Child(damaged.children[0].clone()));
+    let recovered = live(&memory, DEAD + 1, End::Dies, async |scene: &Scene, _| {
+        scene.troupe.until_here("until told").await;
+        scene.troupe.say("told");
+        assert!(scene.joined(&whole).await.is_settled());
+    })
+    .await;
+    assert_eq!((recovered.resumed, recovered.given_up), (2, 0));
+    for n in 2..DEATHS_MAX {
+        let recovered = live(&memory, DEAD + n, End::Dies, nothing).await;
+        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+    }
+    assert_eq!(child(&memory, &damaged, 0).await.deaths().in_a_row, DEATHS_MAX - 1);
+    let recovered = live(&memory, DEAD + DEATHS_MAX, End::Dies, nothing).await;
+    assert_eq!((recovered.resumed, recovered.given_up), (0, 1));
+    let error = child(&memory, &damaged, 0).await.report.and_then(|report| report.error);
+    assert!(
+        error.as_ref().is_some_and(|error| error.contains("at a place that cannot be read")),
+        "{error:?}"
+    );
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn k08_work_whose_deaths_cannot_be_counted_now_is_not_taken_and_goes_on_later() {
+    let memory = MemoryStore::new();
+    let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
+    let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+    let scene = Scene::over_store(shaky.clone(), 2, options(3)).await;
+    shaky.fail(&["steps"]);
+    let failed = scene.handle.recover(&Orphans::All).await;
+    assert!(failed.is_err(), "{failed:?}");
+    let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
+    assert_eq!((record.owner, record.epoch), (owner(DEAD), Epoch(1)), "nothing was touched");
+    shaky.recover();
+    assert_eq!(scene.handle.recover(&Orphans::All).await.expect("the store works").resumed, 1);
+    scene.troupe.until_here("deaf").await;
+    assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1);
 }

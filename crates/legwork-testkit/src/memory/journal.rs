@@ -12,7 +12,12 @@ impl Steps for MemoryStore {
     }
 
     fn steps(&self, actor: &Actor) -> Pending<'_, Result<Vec<StepRecord>, StoreError>> {
-        self.now(|state| Ok(state.journals.get(actor).cloned().unwrap_or_default()))
+        self.now(|state| {
+            if state.damaged.contains(actor) {
+                return Err(StoreError::Corrupt(format!("a step of {} is unreadable", actor.as_str())));
+            }
+            Ok(state.journals.get(actor).cloned().unwrap_or_default())
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::RequestRecord;
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything.
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub(super) struct State {
     /// In the order they were created.
     pub(super) sessions: Vec<Session>,
     pub(super) journals: BTreeMap<Actor, Vec<StepRecord>>,
+    /// Those whose journals cannot be read.
+    pub(super) damaged: BTreeSet<Actor>,
 }
 
 /// One delegation with its facts.

@@ -2,6 +2,7 @@
 
 use super::state::State;
 use legwork_core::ports::Pending;
+use legwork_core::step::Actor;
 use std::future;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +16,11 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// From now on the journal of the actor cannot be read.
+    pub fn damage_journal(&self, actor: Actor) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).damaged.insert(actor);
     }
 
     /// Does `work` at once, alone, and hands its answer out as a future.

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::harness::{Ended, Home, Order, Running, tasks_toml, until};
+use crate::harness::{Ended, Home, Order, Running, Seen, tasks_toml, until};
 
 fn delegate<'a>(home: &'a Home) -> Order<'a> {
     home.legwork(&["delegate", "--goal", "any", "--json"])
@@ -498,4 +498,63 @@ fn inv_03_results_that_cannot_be_read_keep_no_others_back() {
     let where_it_is = "SELECT state FROM units WHERE delegation = (SELECT no FROM delegations WHERE id = ?1)";
     let state: String = database.query_row(where_it_is, (&unreadable,), |row| row.get(0)).expect("a row");
     assert_eq!(state, "ready", "nothing of it is given up");
+}
+
+/// A session with two pieces of work, each left by a worker that was killed; the first cannot be read any more.
+fn with_a_damaged_journal(server: &ScriptedServer, home: &Home) -> (String, [String; 2]) {
+    let first = home.legwork(&["run", "hello", "--json"]).run();
+    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
+    let ids = ["one", "two"].map(|piece| {
+        let goal = format!("this is piece {piece} of the work");
+        let ended =
+            home.legwork(&["delegate", "--goal", &goal, "--detach", "--session", &session, "--json"]).run();
+        ended.json()["delegation_id"].as_str().expect("an id").to_owned()
+    });
+    server.gate("held").wait_waiting(2);
+    home.processes().iter().for_each(Seen::kill);
+    until("the workers to be gone", || home.processes().is_empty().then_some(()));
+    let database = Connection::open(home.database()).expect("it opens");
+    let damage = "UPDATE steps SET body = 'no JSON' WHERE seq = 0 AND phase = 0 AND actor = \
+        (SELECT c.no FROM children c JOIN delegations d ON d.no = c.delegation WHERE d.id = ?1)";
+    assert_eq!(database.execute(damage, (&ids[0],)), Ok(1));
+    server.gate("held").open();
+    (session, ids)
+}
+
+/// It stops neither a worker nor the opening of its conversation.
+#[test]
+fn k35_a_damaged_journal_fails_its_own_subagent_and_keeps_nothing_else_back() {
+    let piece = || {
+        Script::from_fn(|talk: &Conversation| match talk.step() {
+            0 => call("terminal", json!({"command": "echo once"})),
+            _ => gate("held").say("the piece is done"),
+        })
+    };
+    for way in ["run", "worker"] {
+        let others = Script::from_fn(|talk: &Conversation| say(format!("heard: {}", talk.last_text())));
+        let scripts = Scripts::default().agent("piece one", piece()).agent("piece two", piece());
+        let server = ScriptedServer::start(scripts.otherwise(others));
+        let home = Home::with(&server);
+        let (session, ids) = with_a_damaged_journal(&server, &home);
+        if way == "run" {
+            let ended = home.legwork(&["run", "and?", "--resume", &session, "--json"]).run();
+            assert_eq!(ended.json()["answer"], json!("heard: and?"), "{ended}");
+        } else {
+            let mut worker = home.legwork(&["worker"]).start();
+            until("both to have ended", || {
+                assert!(!worker.has_ended(), "it ended: {}", worker.stderr());
+                let has_ended = |id: &String| {
+                    home.legwork(&["results", id, "--json"]).run().json()["complete"] == json!(true)
+                };
+                ids.iter().all(has_ended).then_some(())
+            });
+            worker.signal(Signal::SIGTERM);
+            worker.wait();
+        }
+        let [damaged, whole] = ids.map(|id| home.legwork(&["results", &id, "--json"]).run());
+        assert_eq!(whole.statuses(), ["completed"], "{way}: {whole}");
+        assert_eq!(damaged.statuses(), ["error"], "{way}: {damaged}");
+        let error = damaged.results()[0]["error"].as_str().unwrap_or_default().to_owned();
+        assert!(error.contains("what an earlier attempt recorded cannot be read"), "{way}: {damaged}");
+    }
 }

@@ -175,8 +175,9 @@ impl Commits {
         match offered.error {
             Some(error) if !open.is_empty() => self.failed(Group { appends: open, effects }, refused, error),
             Some(error) => {
-                self.first_told(error);
+                tracing::debug!(%error, "a commit failed of which nothing is to be offered again");
                 self.trouble = None;
+                self.pause = FIRST_PAUSE;
                 Done { effects, refused: refused.into_iter().collect() }
             }
             None => {
@@ -240,6 +241,7 @@ impl Commits {
         }
         if self.next.appends.is_empty() {
             self.trouble = None;
+            self.pause = FIRST_PAUSE;
         } else {
             self.trouble = Some(Trouble { error, since, again_at: Instant::now() + self.pause });
             self.pause = (self.pause * 2).min(LAST_PAUSE);

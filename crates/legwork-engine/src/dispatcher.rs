@@ -8,6 +8,7 @@ mod adopt;
 mod announce;
 mod commit;
 mod ending;
+mod given_up;
 mod housekeeping;
 mod leaving;
 mod perform;
@@ -26,13 +27,16 @@ use crate::steering::Said;
 use crate::wiring::Wiring;
 use announce::End;
 use commit::{Commits, Done};
+use given_up::GivenUp;
 pub(crate) use housekeeping::is_for_one_process;
 use housekeeping::{Chores, Known};
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
-use legwork_core::ports::{ChildView, DispatchError, Inbox, LiveEvent, Refusal, Steer, StopNotice, Stopped};
+use legwork_core::ports::{
+    ChildView, DispatchError, Inbox, LiveEvent, Refusal, Steer, StopNotice, Stopped, TROUBLE_MAX,
+};
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
@@ -62,6 +66,8 @@ pub(crate) enum Message {
     View(Option<DelegationId>, oneshot::Sender<Vec<ChildView>>),
     /// Which delegations this process has in hand: those it knows, and those of which something here has not ended.
     InHand(oneshot::Sender<HashSet<DelegationId>>),
+    /// Which delegations were given up here so often that they are left alone for now.
+    Resting(oneshot::Sender<HashSet<DelegationId>>),
     /// How one of them stands here.
     Hold(DelegationId, oneshot::Sender<Hold>),
     /// Where a child of this process stands, which the store may not know yet.
@@ -133,8 +139,9 @@ pub(crate) struct Dispatcher {
     settled: VecDeque<DelegationId>,
     /// How many children of each unit have settled, and that is stored.
     told: HashMap<UnitId, usize>,
-    /// Why work was given up that nobody has taken up again here.
-    given_up: HashMap<DelegationId, String>,
+    given_up: GivenUp,
+    /// Trees that were given up and are left to other processes once nothing of them runs here any more.
+    parting: Vec<Vec<DelegationId>>,
     /// What is told of settled children once their settling is durable.
     ends: HashMap<ChildId, End>,
 }
@@ -162,7 +169,8 @@ impl Dispatcher {
             waiting: Waiting::default(),
             settled: VecDeque::new(),
             told: HashMap::new(),
-            given_up: HashMap::new(),
+            given_up: GivenUp::default(),
+            parting: Vec::new(),
             ends: HashMap::new(),
         };
         if paused {
@@ -193,6 +201,7 @@ impl Dispatcher {
                 Some(ended) = self.routes.next_ended() => self.routes.ended(ended),
             }
             self.drain();
+            self.leave_given_up();
         }
         ending::account(&self.wiring, ending::let_go(&self.book)).await;
     }
@@ -245,6 +254,10 @@ impl Dispatcher {
                 // As above.
                 reply.send(self.in_hand()).ok();
             }
+            Message::Resting(reply) => {
+                // As above.
+                reply.send(self.given_up.resting()).ok();
+            }
             Message::Hold(delegation, reply) => {
                 // As above.
                 reply.send(self.hold(&delegation)).ok();
@@ -276,15 +289,26 @@ impl Dispatcher {
 
     fn in_hand(&self) -> HashSet<DelegationId> {
         let known = self.book.delegations().map(|delegated| &delegated.accepted.delegation);
-        let running = self.runs.values().map(|run| &run.delegation);
-        known.chain(running).chain(self.book.leaving()).chain(self.chores.leaving()).cloned().collect()
+        let parting = self.parting.iter().flatten();
+        known.chain(self.ending_here()).chain(parting).chain(self.chores.leaving()).cloned().collect()
+    }
+
+    /// The delegations of runs that have not ended.
+    fn ending_here(&self) -> impl Iterator<Item = &DelegationId> {
+        self.runs.values().map(|run| &run.delegation).chain(self.book.leaving())
     }
 
     fn hold(&self, delegation: &DelegationId) -> Hold {
-        if self.in_hand().contains(delegation) {
-            return Hold::InHand;
+        let given_up = self.given_up.why(delegation);
+        let Some((why, time)) = given_up else {
+            return if self.in_hand().contains(delegation) { Hold::InHand } else { Hold::NotHere };
+        };
+        // A store that does not even take that it is left may never take it.
+        let is_stuck = time >= TROUBLE_MAX && self.chores.leaving().any(|leaving| leaving == delegation);
+        match self.in_hand().contains(delegation) && !is_stuck {
+            true => Hold::InHand,
+            false => Hold::GivenUp(why.to_owned()),
         }
-        self.given_up.get(delegation).map_or(Hold::NotHere, |why| Hold::GivenUp(why.clone()))
     }
 
     fn dispatch(&mut self, batch: Box<NewBatch>, caller: Caller) {

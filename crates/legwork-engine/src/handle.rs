@@ -5,7 +5,7 @@ use crate::detached;
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
 use crate::options::{Options, OptionsError};
-use crate::recovery::{Orphans, RecoveryError};
+use crate::recovery::RecoveryError;
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Ticket};
@@ -167,6 +167,18 @@ impl Handle {
         answer.ok_or(RecoveryError::Closed)
     }
 
+    /// The same of a delegation as it was read. Of what another process works on, which may be what this one gave up before,
+    /// this one knows nothing.
+    ///
+    /// # Errors
+    /// As [`Handle::hold`].
+    pub async fn hold_of(&self, record: &DelegationRecord) -> Result<Hold, RecoveryError> {
+        match self.is_mine(record) || self.is_nobodys(record) {
+            true => self.hold(&record.accepted.delegation).await,
+            false => Ok(Hold::NotHere),
+        }
+    }
+
     pub(crate) fn mailbox(&self) -> mpsc::Sender<Message> {
         self.mailbox.clone()
     }
@@ -199,42 +211,36 @@ impl Handle {
     }
 
     /// Waits until the delegation, or that unit of it, has settled, whoever runs it. Nobody tells this process of what another
-    /// one settles, and what loses its process meanwhile is gone on with here, once if it was given up here.
+    /// one settles, and what loses its process meanwhile is gone on with here. What is given up here after that, or is given up and
+    /// cannot be taken up, ends the wait with the reason.
     async fn settled_anywhere(
         &self,
         delegation: &DelegationId,
         unit: Option<&UnitId>,
     ) -> Result<(), JoinError> {
         let failed = |error: StoreError| JoinError::Store(error.to_string());
-        let closed = |error: RecoveryError| match error {
-            RecoveryError::Store(error) => failed(error),
-            RecoveryError::Closed => JoinError::Closed,
-        };
         let mut was_taken_up = false;
         loop {
             let settled = self.settled_here(delegation, unit).await;
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
             let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
             let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
-            // Also what this process had given up: nobody has that in hand.
-            let is_mine = record.owner.id == self.wiring.owner.id;
-            if is_mine
-                && was_taken_up
-                && let Hold::GivenUp(why) = self.hold(delegation).await.map_err(closed)?
-            {
-                return Err(JoinError::Store(why));
+            if was_taken_up {
+                self.is_not_given_up(&record).await?;
             }
-            if is_mine || self.is_nobodys(&record) {
-                let recovered = self.recover(&Orphans::Of(delegation.clone())).await.map_err(closed)?;
-                if recovered.taken.contains(delegation) {
+            // Also what this process had given up: nobody has that in hand.
+            if self.is_mine(&record) || self.is_nobodys(&record) {
+                if self.recover_again(delegation).await.map_err(not_recovered)?.taken.contains(delegation) {
                     was_taken_up = true;
                     continue;
                 }
                 // Another process may have been faster; otherwise nobody can go on with it now.
                 let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
-                if record.is_some_and(|record| !has_settled(&record, unit) && self.is_nobodys(&record)) {
+                let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
+                if self.is_nobodys(&record) {
                     return Err(JoinError::Orphaned(delegation.clone()));
                 }
+                self.is_not_given_up(&record).await?;
             }
             // Deadline: the ends are rows that another process writes, so this one looks again.
             tokio::time::sleep(LOOK_EVERY).await;
@@ -268,6 +274,18 @@ impl Handle {
             self.settled_anywhere(&open.accepted.delegation, None).await?;
         }
         Ok(())
+    }
+
+    /// Fails with the reason for what this process gave up and nobody took since.
+    async fn is_not_given_up(&self, record: &DelegationRecord) -> Result<(), JoinError> {
+        match self.hold_of(record).await.map_err(not_recovered)? {
+            Hold::GivenUp(why) => Err(JoinError::Store(why)),
+            Hold::InHand | Hold::NotHere => Ok(()),
+        }
+    }
+
+    fn is_mine(&self, record: &DelegationRecord) -> bool {
+        record.owner.id == self.wiring.owner.id
     }
 
     fn is_nobodys(&self, record: &DelegationRecord) -> bool {
@@ -421,6 +439,13 @@ impl Delegator for Handle {
         // A sender that is gone at once makes a watch that ends at once.
         let live = self.live.upgrade().unwrap_or_else(|| broadcast::Sender::new(1));
         Box::new(Watcher { events: live.subscribe() })
+    }
+}
+
+fn not_recovered(error: RecoveryError) -> JoinError {
+    match error {
+        RecoveryError::Store(error) => JoinError::Store(error.to_string()),
+        RecoveryError::Closed => JoinError::Closed,
     }
 }
 

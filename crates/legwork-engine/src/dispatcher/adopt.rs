@@ -15,7 +15,7 @@ impl Dispatcher {
         adopted.retain(|one| self.book.delegation(&one.record.accepted.delegation).is_none());
         adopted.iter().for_each(|Adopted { record, .. }| self.reopen_transcripts(record));
         for one in &adopted {
-            self.given_up.remove(&one.record.accepted.delegation);
+            self.given_up.taken_up(&one.record.accepted.delegation);
             self.note_ended(one);
         }
         for (child, steers) in steers {

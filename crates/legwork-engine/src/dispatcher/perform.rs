@@ -180,6 +180,7 @@ impl Dispatcher {
     }
 
     fn all_settled(&mut self, delegation: DelegationId) {
+        self.given_up.settled(&delegation);
         self.answer_joins(&delegation, &Ok(()));
         self.settled.push_back(delegation);
         if self.settled.len() > SETTLED_KEPT
@@ -243,7 +244,7 @@ impl Dispatcher {
         given_up.extend(self.commits.forget(delegation, mine));
         let was_new = given_up.iter().any(|effect| matches!(effect, Effect::Accept(..)));
         if !was_new {
-            self.given_up.insert(delegation.clone(), why.to_string());
+            self.given_up.note(delegation, why.to_string());
         }
         self.untell(delegation);
         let units = self.units_of(delegation);
@@ -284,7 +285,19 @@ impl Dispatcher {
             self.give_up(delegation, &why, &mut Vec::new());
         }
         // This process may live on for long: it must not look as if it still worked on it.
-        self.chores.leave(tree);
+        self.parting.push(tree);
+    }
+
+    /// Leaves trees that were given up to other processes, once nothing of them runs here any more: nothing begins beside a
+    /// command that may run (invariant 14).
+    pub(super) fn leave_given_up(&mut self) {
+        let running: HashSet<DelegationId> = match self.parting.is_empty() {
+            true => return,
+            false => self.ending_here().cloned().collect(),
+        };
+        let has_ended = |tree: &mut Vec<DelegationId>| tree.iter().all(|id| !running.contains(id));
+        let ended: Vec<Vec<DelegationId>> = self.parting.extract_if(.., has_ended).collect();
+        ended.into_iter().for_each(|tree| self.chores.leave(tree));
     }
 
     fn answer_joins(&mut self, delegation: &DelegationId, answer: &Result<(), String>) {

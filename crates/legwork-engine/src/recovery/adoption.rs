@@ -28,16 +28,36 @@ impl Handle {
     /// left to another process. A tree of which nothing can go on is not touched. What was running in commands of the dead
     /// is ended before. Returns when the engine has the work; its slots decide when it begins. Limits of the queue do not
     /// bind it, since it was accepted before. What owners left that are dead for certain goes on before the leases of others
-    /// are watched, and nobody is declared gone whose work this process could not go on with.
+    /// are watched, and nobody is declared gone whose work this process could not go on with. What this process gave up itself is
+    /// taken up again too; where it was given up more than once, that is left alone for a time that doubles each time.
     ///
     /// # Errors
     /// [`RecoveryError`]; running it again goes on where it ended.
     pub async fn recover(&self, orphans: &Orphans) -> Result<Recovered, RecoveryError> {
+        // Asked first: what is given up from now on rests from the next time on.
+        let resting = self.ask(Message::Resting).await.ok_or(RecoveryError::Closed)?;
+        self.recover_but(orphans, &resting).await
+    }
+
+    /// As [`Handle::recover`] for one delegation that somebody asks for by name, and that goes on at once, however often it was
+    /// given up here. Whoever calls this again and again must count.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn recover_again(&self, delegation: &DelegationId) -> Result<Recovered, RecoveryError> {
+        self.recover_but(&Orphans::Of(delegation.clone()), &HashSet::new()).await
+    }
+
+    async fn recover_but(
+        &self,
+        orphans: &Orphans,
+        resting: &HashSet<DelegationId>,
+    ) -> Result<Recovered, RecoveryError> {
         let rescuer = self.rescuer();
         let mut recovered = Recovered::default();
         let mut owners = Owners::new(rescuer);
         loop {
-            self.take_up(rescuer, &mut owners, (orphans, &mut recovered)).await?;
+            self.take_up(rescuer, &mut owners, (orphans, resting, &mut recovered)).await?;
             if !owners.watch(&mut recovered).await? {
                 return Ok(recovered);
             }
@@ -49,7 +69,7 @@ impl Handle {
         &self,
         rescuer: Rescuer<'_>,
         owners: &mut Owners<'_>,
-        (orphans, recovered): (&Orphans, &mut Recovered),
+        (orphans, resting, recovered): (&Orphans, &HashSet<DelegationId>, &mut Recovered),
     ) -> Result<(), RecoveryError> {
         // One at a time in a process: each takes what it finds in nobody's hand.
         let _turn = self.recovering().acquire().await.map_err(|_| RecoveryError::Closed)?;
@@ -58,7 +78,7 @@ impl Handle {
         let in_hand = self.ask(Message::InHand).await.ok_or(RecoveryError::Closed)?;
         // Of a tree that is at work here in part, the other part may be nobody's.
         for tree in found.into_iter().filter_map(|tree| tree.without(&in_hand)) {
-            if recovered.tells_of(&tree) {
+            if recovered.tells_of(&tree) || tree.ids().any(|id| resting.contains(id)) {
                 continue;
             }
             let whose = owners.of(&tree).await?;

@@ -572,6 +572,8 @@ async fn k08_work_that_was_given_up_here_goes_on_here_when_it_is_asked_for() {
         assert_eq!((again.attempt as usize, again.fence.epoch), (attempt, Epoch(attempt as u64)));
         if attempt == 2 {
             given_up(&scene).await;
+            assert_eq!(recover(&scene, &Orphans::All).await.taken, [], "it is left alone for a while");
+            scene.pass(Duration::from_secs(60)).await;
         }
     }
     scene.troupe.say("told");

@@ -1,6 +1,8 @@
 //! A store that does not take facts for a while.
 
 use crate::scene::{Scene, batch, batch_from, options, owner, stopped};
+use crate::troupe::LACKING;
+use legwork_core::batch::Ticket;
 use legwork_core::child::ChildState;
 use legwork_core::fact::Fact;
 use legwork_core::ids::{DelegationId, RequestId};
@@ -21,7 +23,7 @@ fn full() -> StoreError {
     StoreError::Full("no space left on device".to_owned())
 }
 
-fn says_why(answer: &Result<legwork_core::batch::Ticket, DispatchError>) -> bool {
+fn says_why(answer: &Result<Ticket, DispatchError>) -> bool {
     matches!(answer, Err(DispatchError::Store(why)) if why.contains("no space left"))
 }
 
@@ -296,4 +298,112 @@ async fn inv_19_a_child_that_was_told_to_end_has_ended_although_that_could_not_b
     scene.handle.stop(Scope::All, StopReason::Cancelled, Force::Ask).await;
     scene.troupe.say("told");
     assert_eq!(scene.outcome(&ticket, &ticket.children[0]).await, Outcome::Stopped(StopReason::Cancelled));
+}
+
+/// A store that takes everything but what one child brings, however often it is tried.
+async fn never_recorded(scene: &Scene) -> Ticket {
+    let ticket = scene.dispatch(&["unrecorded told ever"]).await;
+    scene.troupe.until_here("unrecorded told ever").await;
+    scene.troupe.say("told");
+    scene.pass(Duration::from_secs(2)).await;
+    assert!(scene.stored(&ticket.delegation).await.owner.gone, "it is left to others");
+    ticket
+}
+
+/// Longer than any wait may take.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+/// Proves DUR-6.
+#[tokio::test(start_paused = true)]
+async fn k35_a_wait_for_what_is_never_recorded_ends_with_the_reason() {
+    let scene = Scene::new(1).await;
+    let ticket = never_recorded(&scene).await;
+    // Deadline: in paused time a wait for something that never comes would turn for ever.
+    let joined = timeout(FOR_EVER, scene.handle.join(&ticket.delegation)).await.expect("it ends");
+    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    assert_eq!(scene.troupe.counts().came, 2, "a join takes it up once");
+    // As `results --wait` goes about it.
+    for came in 2..6 {
+        scene.pass(Duration::from_secs(2)).await;
+        let record = scene.stored(&ticket.delegation).await;
+        let hold = scene.handle.hold_of(&record).await.expect("the engine runs");
+        assert_eq!(hold, Hold::GivenUp(full().to_string()), "however nobody's it is");
+        assert_eq!(scene.troupe.counts().came, came);
+        let recovered = scene.handle.recover_again(&ticket.delegation).await.expect("it is taken over");
+        assert_eq!(recovered.taken.len(), 1, "who asks for it by name waits for nothing");
+    }
+}
+
+/// Proves DUR-6.
+#[tokio::test(start_paused = true)]
+async fn k35_what_is_never_recorded_is_taken_up_more_and_more_seldom() {
+    for orphans in [Orphans::All, Orphans::OfSession(batch(&[]).lineage.session)] {
+        let scene = Scene::new(1).await;
+        never_recorded(&scene).await;
+        let (begun, mut came) = (Instant::now(), Vec::new());
+        while begun.elapsed() < Duration::from_secs(1000) {
+            let recovered = scene.handle.recover(&orphans).await.expect("the store works");
+            if !recovered.taken.is_empty() {
+                came.push(begun.elapsed().as_secs() / 10);
+            }
+            scene.pass(Duration::from_secs(1)).await;
+        }
+        // At once, and then after 60, 120, 240 and 480 s.
+        assert_eq!(came, [0, 6, 18, 42, 90], "{orphans:?}");
+        // Other work is not concerned.
+        let other = scene.dispatch(&["answer"]).await;
+        scene.joined(&other).await;
+    }
+}
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_14_a_tree_that_is_given_up_is_left_to_others_only_once_nothing_of_it_runs_here() {
+    let scene = Scene::new(2).await;
+    let slow = "until gone slow to leave";
+    let ticket = scene.dispatch(&["unrecorded told ever", slow]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.pass(Duration::from_secs(5)).await;
+    let record = scene.stored(&ticket.delegation).await;
+    assert_eq!(record.owner.id, owner(1).id, "something of it is being tidied up");
+    assert_eq!(scene.handle.hold_of(&record).await.expect("the engine runs"), Hold::InHand);
+    scene.troupe.say("left");
+    scene.pass(Duration::from_secs(1)).await;
+    assert!(scene.stored(&ticket.delegation).await.owner.gone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_a_join_of_what_was_given_up_here_and_cannot_go_on_here_ends_with_the_reason() {
+    let scene = Scene::new(1).await;
+    let mut call = batch(&["until told"]);
+    call.setting.route.model = LACKING.to_owned();
+    let ticket = scene.handle.dispatch(call).await.expect("it is accepted");
+    scene.troupe.until_here("until told").await;
+    scene.store.fail(full());
+    scene.troupe.say("told");
+    scene.pass(Duration::from_secs(70)).await;
+    assert_eq!(scene.handle.view(None).await, []);
+    scene.store.open();
+    // Deadline: in paused time a wait for something that never comes would turn for ever.
+    let joined = timeout(FOR_EVER, scene.handle.join(&ticket.delegation)).await.expect("it ends");
+    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k35_what_cannot_even_be_left_is_waited_for_no_longer_than_a_store_in_trouble() {
+    let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+    let scene = Scene::over_store(shaky.clone(), 1, options(1)).await;
+    let ticket = scene.dispatch(&["unrecorded told ever"]).await;
+    scene.troupe.until_here("unrecorded told ever").await;
+    shaky.fail(&["enter", "take_over", "declare_gone"]);
+    scene.troupe.say("told");
+    scene.pass(Duration::from_secs(1)).await;
+    // Deadline: in paused time a wait for something that never comes would turn for ever.
+    let joined = timeout(FOR_EVER, scene.handle.join(&ticket.delegation)).await.expect("it ends");
+    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    shaky.recover();
+    scene.pass(Duration::from_secs(10)).await;
+    assert!(scene.stored(&ticket.delegation).await.owner.gone, "it is left after all");
 }

@@ -131,16 +131,20 @@ async fn whose(
     store: &SqliteStore,
     (workplace, quiet): (Option<&Workplace>, bool),
 ) -> Result<Whose, CliError> {
-    if orphans::is_orphaned(record) {
-        return Ok(Whose::Nobodys);
+    let hold = match workplace {
+        Some(place) => place.handle.hold_of(record).await?,
+        None => Hold::NotHere,
+    };
+    match hold {
+        Hold::InHand => return Ok(Whose::InHand),
+        // Also what it left to others since: they would meet the same store.
+        Hold::GivenUp(why) => return Ok(Whose::GivenUpHere(why)),
+        Hold::NotHere => {}
     }
-    if let Some(place) = workplace.filter(|place| place.owner.record.id == record.owner.id) {
-        return Ok(match place.handle.hold(&record.accepted.delegation).await? {
-            Hold::InHand => Whose::InHand,
-            Hold::GivenUp(why) => Whose::GivenUpHere(why),
-            // It is not where the record said any more; whoever takes it up reads it again.
-            Hold::NotHere => Whose::Nobodys,
-        });
+    // It may not be where the record said any more; whoever takes it up reads it again.
+    let was_ours = workplace.is_some_and(|place| place.owner.record.id == record.owner.id);
+    if was_ours || orphans::is_orphaned(record) {
+        return Ok(Whose::Nobodys);
     }
     let has_stood_still = owner::has_stood_still(store, &record.owner, quiet).await?;
     Ok(if has_stood_still { Whose::Nobodys } else { Whose::Anothers })
@@ -155,7 +159,7 @@ async fn take_up(
     let orphans = Orphans::Of(id.clone());
     let recovered = match before {
         Whose::GivenUpHere(_) => {
-            let recovered = place.handle.recover(&orphans).await?;
+            let recovered = place.handle.recover_again(id).await?;
             if !quiet && !recovered.taken.is_empty() {
                 stderr::tell(&format!(
                     "note: {id} had been given up here; it goes on from what is stored of it"

@@ -15,6 +15,8 @@ mod desk;
 mod front;
 #[path = "engine/gaps.rs"]
 mod gaps;
+#[path = "engine/given_up.rs"]
+mod given_up;
 #[path = "engine/inboxes.rs"]
 mod inboxes;
 #[path = "engine/joins.rs"]
@@ -55,3 +57,5 @@ mod trouble;
 mod troupe;
 #[path = "engine/watching.rs"]
 mod watching;
+#[path = "engine/withheld.rs"]
+mod withheld;

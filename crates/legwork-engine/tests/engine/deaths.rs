@@ -29,7 +29,7 @@ enum End {
 /// The `n`-th process goes on with what there is, until the child at work is there, and ends after `then`.
 async fn live(memory: &MemoryStore, n: u32, end: End, then: impl AsyncFnOnce(&Scene, u32)) -> Recovered {
     let scene = Scene::over(memory.clone(), n, options(3)).await;
-    let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+    let recovered = scene.recover(&Orphans::All).await;
     if recovered.resumed > 0 {
         scene.troupe.until(|counts| !counts.here.is_empty()).await;
         then(&scene, n).await;
@@ -89,7 +89,7 @@ async fn k08_a_child_that_its_process_dies_of_again_and_again_is_given_up_and_it
         assert_eq!((recovered.resumed > 0, recovered.given_up), (true, 0), "death {n}");
     }
     let scene = Scene::over(memory.clone(), 2, options(1)).await;
-    let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+    let recovered = scene.recover(&Orphans::All).await;
     assert_eq!((recovered.resumed, recovered.given_up, recovered.lost), (0, 1, 0));
     let record = scene.joined(&ticket).await;
     assert_eq!(record.children[0].outcome(), Some(Outcome::Stopped(StopReason::OwnerLost)));
@@ -189,14 +189,14 @@ async fn k16_a_parent_that_waits_for_its_children_is_not_given_up_for_their_deat
         let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
         scene.store.close();
         scene.store.let_one_pass();
-        let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+        let recovered = scene.recover(&Orphans::All).await;
         assert_eq!((recovered.resumed, recovered.given_up), (2, 0), "death {n}");
         scene.troupe.until(|counts| counts.here.contains(&"tree 1 0 told".to_owned())).await;
         let parent = child(&memory, &ticket, 0).await;
         assert_eq!(parent.state, ChildState::Running { attempt: n + 1 });
     }
     let heir = Scene::over(memory.clone(), 2, options(3)).await;
-    let recovered = heir.handle.recover(&Orphans::All).await.expect("the store works");
+    let recovered = heir.recover(&Orphans::All).await;
     assert_eq!((recovered.given_up, recovered.resumed), (1, 1), "the one below; the parent hears of it");
     let record = heir.joined(&ticket).await;
     assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
@@ -228,7 +228,7 @@ async fn k08_inv_10_what_runs_beside_a_deadly_child_is_not_given_up_with_it() {
     let mut given_up = 0;
     for n in 1..=3 * DEATHS_MAX {
         let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
-        given_up += scene.handle.recover(&Orphans::All).await.expect("the store works").given_up;
+        given_up += scene.recover(&Orphans::All).await.given_up;
         if given_up > 0 {
             scene.troupe.say("told");
             scene.joined(&ticket).await;
@@ -294,7 +294,7 @@ async fn k08_work_whose_deaths_cannot_be_counted_now_is_not_taken_and_goes_on_la
     let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
     assert_eq!((record.owner, record.epoch), (owner(DEAD), Epoch(1)), "nothing was touched");
     shaky.recover();
-    assert_eq!(scene.handle.recover(&Orphans::All).await.expect("the store works").resumed, 1);
+    assert_eq!(scene.recover(&Orphans::All).await.resumed, 1);
     scene.troupe.until_here("deaf").await;
     assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1);
 }

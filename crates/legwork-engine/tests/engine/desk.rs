@@ -1,17 +1,14 @@
 //! A session as the courier sees it: it is idle when the test says so, and answers offers as it was told.
 
+use crate::scene::FOR_EVER;
 use legwork_core::batch::Reach;
 use legwork_core::ids::{SessionId, UnitId};
 use legwork_core::ports::{Inbox, Offer, Pending, Receipt, Store};
 use legwork_core::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
-
-/// Longer than anything here takes.
-const FOR_EVER: Duration = Duration::from_secs(5 * 3600);
 
 /// One session.
 #[derive(Clone)]

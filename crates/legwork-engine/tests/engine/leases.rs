@@ -83,7 +83,7 @@ async fn k34_a_process_that_stands_still_for_three_periods_has_lost_its_work_and
     shaky.fail(&["renew", "append", "note_pulses"]);
     let heir = Scene::over(memory.clone(), 2, options(2)).await;
     let begun = Instant::now();
-    let recovered = heir.handle.recover(&Orphans::All).await.expect("the store works");
+    let recovered = heir.recover(&Orphans::All).await;
     assert!(begun.elapsed() >= LEASE * 3, "{:?}", begun.elapsed());
     assert_eq!((recovered.taken.len(), recovered.resumed), (1, 1));
     heir.troupe.until_here("until told").await;
@@ -113,7 +113,7 @@ async fn k34_a_process_that_renews_its_lease_keeps_its_work_whatever_its_stored_
     for stored in [Timestamp(0), Timestamp(i64::MAX / 2)] {
         memory.renew(&owner(1).id, LEASE, stored).await.expect("it entered");
         let begun = Instant::now();
-        let recovered = heir.handle.recover(&Orphans::All).await.expect("the store works");
+        let recovered = heir.recover(&Orphans::All).await;
         assert_eq!(recovered, Recovered::default());
         assert!(begun.elapsed() <= LEASE, "a sign of life is enough: {:?}", begun.elapsed());
     }
@@ -172,7 +172,7 @@ async fn k29_a_process_that_lacks_the_key_takes_nothing_from_one_that_stands_sti
     call.setting.route.model = LACKING.to_owned();
     let still = Still::with(&memory, 1, vec![call]).await;
     let heir = Scene::over(memory.clone(), 2, options(2)).await;
-    assert_eq!(heir.handle.recover(&Orphans::All).await.expect("the store works"), Recovered::default());
+    assert_eq!(heir.recover(&Orphans::All).await, Recovered::default());
     still.goes_on(&memory).await;
 }
 

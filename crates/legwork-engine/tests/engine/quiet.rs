@@ -48,7 +48,7 @@ async fn found_by(heir: Heir, memory: &MemoryStore, ticket: &Ticket) -> Entry {
     let scene = Scene::over(memory.clone(), 2, options(1)).await;
     let conclusion = match heir {
         Heir::Engine => {
-            let recovered = scene.handle.recover(&Orphans::All).await.expect("the store works");
+            let recovered = scene.recover(&Orphans::All).await;
             assert_eq!(recovered.stopping, 1);
             return entry_of(&scene.joined(ticket).await);
         }

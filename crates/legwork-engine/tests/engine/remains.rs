@@ -13,10 +13,6 @@ use legwork_engine::recovery::{Orphans, Recovered};
 use legwork_testkit::memory::MemoryStore;
 use std::time::Duration;
 
-async fn recover(scene: &Scene) -> Recovered {
-    scene.handle.recover(&Orphans::All).await.expect("the store works")
-}
-
 /// A process accepts a task, runs a command for it, and dies.
 async fn left_with_a_command(memory: &MemoryStore) -> (Ticket, ProcessGroup) {
     let dead = Scene::over(memory.clone(), DEAD, options(1)).await;
@@ -36,7 +32,7 @@ async fn k15_nothing_begins_beside_a_command_of_which_it_cannot_be_told_whether_
     let (ticket, group) = left_with_a_command(&memory).await;
     let heir = Scene::over(memory.clone(), 2, options(1)).await;
     heir.neighbours.doubtful.lock().expect("nobody panicked").push(group.pgid);
-    let recovered = recover(&heir).await;
+    let recovered = heir.recover(&Orphans::All).await;
     assert_eq!((recovered.taken.len(), recovered.resumed), (0, 0));
     let [(delegation, why)] = recovered.lacking.as_slice() else { panic!("it is named: {recovered:?}") };
     assert_eq!(*delegation, ticket.delegation);
@@ -46,7 +42,7 @@ async fn k15_nothing_begins_beside_a_command_of_which_it_cannot_be_told_whether_
     assert_eq!(memory.groups_of(&owner(DEAD).id).await.expect("it reads").len(), 1, "and still known");
     // Once it can be told, it goes on.
     heir.neighbours.doubtful.lock().expect("nobody panicked").clear();
-    assert_eq!(recover(&heir).await.resumed, 1);
+    assert_eq!(heir.recover(&Orphans::All).await.resumed, 1);
     assert_eq!(memory.groups_of(&owner(DEAD).id).await.expect("it reads"), []);
     heir.troupe.say("told");
     assert_eq!(heir.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
@@ -59,7 +55,7 @@ async fn k15_what_forks_while_it_is_ended_is_looked_for_until_nothing_is_found()
         left_with_a_command(&memory).await;
         let heir = Scene::over(memory.clone(), 2, options(1)).await;
         heir.neighbours.marked.lock().expect("nobody panicked").extend(found);
-        assert_eq!(recover(&heir).await.resumed, 1);
+        assert_eq!(heir.recover(&Orphans::All).await.resumed, 1);
         let cuts = heir.neighbours.cuts.lock().expect("nobody panicked").clone();
         // Each look takes in the tick that goes on, and the time that the last one took.
         let expected: Vec<u64> = (1..=looks).map(|look| TICKS + look).collect();
@@ -87,12 +83,12 @@ async fn k02_the_part_of_a_tree_that_a_dead_owner_had_goes_on_beside_the_part_th
     scene.troupe.line("until told").tell(LineEvent::ModelCalled);
     scene.pass(Duration::from_secs(3)).await;
     assert_eq!(scene.troupe.counts().here, ["deaf"], "its run here was dropped");
-    let recovered = recover(&scene).await;
+    let recovered = scene.recover(&Orphans::All).await;
     assert_eq!((recovered.taken.as_slice(), recovered.resumed), (&[below.delegation.clone()][..], 1));
     scene.troupe.until(|counts| counts.here.len() == 2).await;
     scene.troupe.say("told");
     let record = scene.joined(&below).await;
     assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
     assert_eq!(scene.outcomes(&above).await, [None], "the part that was here was left as it was");
-    assert_eq!(recover(&scene).await, Recovered::default());
+    assert_eq!(scene.recover(&Orphans::All).await, Recovered::default());
 }

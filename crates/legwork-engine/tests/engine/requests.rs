@@ -129,7 +129,7 @@ async fn k12_a_stop_from_another_process_is_marked_only_when_it_is_recorded() {
     assert_eq!(memory.news(0).await.expect("it reads").requests.len(), 1, "it is not recorded");
     // The process dies of it.
     let heir = Scene::over(memory.clone(), 1, options(1)).await;
-    heir.handle.recover(&Orphans::All).await.expect("the store works");
+    heir.recover(&Orphans::All).await;
     heir.joined(&ticket).await;
     assert_eq!(heir.outcomes(&ticket).await, [stopped(StopReason::Cancelled)]);
     heir.pass(Duration::from_secs(1)).await;

@@ -13,6 +13,7 @@ use legwork_core::ports::{
 };
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
 use legwork_core::steering::Scope;
+use legwork_engine::recovery::{Orphans, Recovered};
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
 use legwork_testkit::memory::MemoryStore;
@@ -28,6 +29,9 @@ pub const STOP_GRACE: Duration = Duration::from_millis(1500);
 pub const IDLE_PATIENCE: Duration = Duration::from_secs(450);
 pub const TOOL_PATIENCE: Duration = Duration::from_secs(1200);
 pub const STALL_GRACE: Duration = Duration::from_secs(120);
+
+/// Longer than anything takes here; time is paused, so that it is over when nobody has anything to do.
+pub const FOR_EVER: Duration = Duration::from_secs(5 * 3600);
 
 pub struct Scene {
     pub store: Arc<GatedStore>,
@@ -182,6 +186,11 @@ impl Scene {
         }
     }
 
+    /// Goes on with what dead processes left here.
+    pub async fn recover(&self, orphans: &Orphans) -> Recovered {
+        self.handle.recover(orphans).await.expect("the store works")
+    }
+
     /// Lets time go by in the steps of the engine's rounds, and lets the engine see each.
     pub async fn pass(&self, time: Duration) {
         for _ in 0..time.as_millis() / 100 {
@@ -200,6 +209,21 @@ impl Scene {
 fn bits(first: u64) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     let next = AtomicU64::new(first);
     Arc::new(move || next.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A process accepts the call, is left when `here` are at work, and is dead then.
+pub async fn left(memory: &MemoryStore, call: NewBatch, here: &[&str]) -> Ticket {
+    left_by(memory, DEAD, (call, here)).await
+}
+
+/// As [`left`], by the process of this number.
+pub async fn left_by(memory: &MemoryStore, process: u32, (call, here): (NewBatch, &[&str])) -> Ticket {
+    let scene = Scene::over(memory.clone(), process, options(3)).await;
+    let ticket = scene.handle.dispatch(call).await.expect("it is accepted");
+    scene.troupe.until(|counts| counts.here == here).await;
+    // Starts are durable before they are performed; one more round stores the pulses.
+    scene.pass(Duration::from_secs(2)).await;
+    ticket
 }
 
 pub fn batch(goals: &[&str]) -> NewBatch {

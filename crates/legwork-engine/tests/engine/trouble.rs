@@ -1,6 +1,6 @@
 //! A store that does not take facts for a while.
 
-use crate::scene::{Scene, batch, batch_from, options, owner, stopped};
+use crate::scene::{FOR_EVER, Scene, batch, batch_from, options, owner, stopped};
 use crate::troupe::LACKING;
 use legwork_core::batch::Ticket;
 use legwork_core::child::ChildState;
@@ -102,7 +102,7 @@ async fn k35_work_that_was_given_up_is_in_nobodys_hand_and_goes_on_once_the_stor
     assert!(matches!(joined, Err(JoinError::Store(_))), "{joined:?}");
     assert_eq!(hold().await, Hold::GivenUp(full().remarked("for 60 s").to_string()));
     scene.store.open();
-    let recovered = scene.handle.recover(&Orphans::Of(id.clone())).await.expect("the store is back");
+    let recovered = scene.recover(&Orphans::Of(id.clone())).await;
     assert_eq!((recovered.taken.as_slice(), recovered.resumed), (std::slice::from_ref(id), 1));
     assert_eq!(hold().await, Hold::InHand);
     scene.joined(&ticket).await;
@@ -281,7 +281,7 @@ async fn inv_28_a_run_that_could_not_be_recorded_is_not_settled_and_its_tree_goe
     scene.troupe.say("more");
     scene.joined(&other).await;
     let heir = Scene::over(memory, 2, options(4)).await;
-    heir.handle.recover(&Orphans::All).await.expect("it goes on");
+    heir.recover(&Orphans::All).await;
     heir.troupe.until(|counts| counts.here.len() == 3).await;
     heir.troupe.say("told");
     assert_eq!(heir.outcome(&below, &below.children[0]).await, Outcome::Succeeded);
@@ -309,9 +309,6 @@ async fn never_recorded(scene: &Scene) -> Ticket {
     assert!(scene.stored(&ticket.delegation).await.owner.gone, "it is left to others");
     ticket
 }
-
-/// Longer than any wait may take.
-const FOR_EVER: Duration = Duration::from_secs(3600);
 
 /// Proves DUR-6.
 #[tokio::test(start_paused = true)]

@@ -13,15 +13,11 @@ use legwork_core::report::Report;
 use legwork_engine::Handle;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// A model that the troupe has no key for.
 pub const LACKING: &str = "scripted/lacking";
-
-/// Longer than anything here takes.
-const FOR_EVER: Duration = Duration::from_secs(5 * 3600);
 
 /// Plays every child by its goal.
 #[derive(Clone, Default)]
@@ -78,7 +74,7 @@ impl Troupe {
     pub async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
         let mut counts = self.shared.counts.subscribe();
         // Deadline: in paused time a wait for something that never comes would turn for ever.
-        let met = timeout(FOR_EVER, counts.wait_for(wanted)).await;
+        let met = timeout(scene::FOR_EVER, counts.wait_for(wanted)).await;
         let met = met.unwrap_or_else(|_| panic!("waited for ever: {:?}", self.counts()));
         met.expect("the troupe itself holds the sender");
     }

@@ -224,7 +224,7 @@ async fn task_06_a_transcript_is_headed_by_the_context_of_the_call_where_its_tas
     drop(here);
     let again = Arc::new(Kept::default());
     let there = Scene::writing(Arc::new(memory), again.clone(), (2, options(2))).await;
-    there.handle.recover(&Orphans::All).await.expect("the store works");
+    there.recover(&Orphans::All).await;
     there.troupe.until_here("until then").await;
     assert_eq!(contexts(&again), expected, "also where another process goes on");
 }

@@ -144,8 +144,10 @@ pub(super) enum Keys {
 /// One wire format.
 pub(super) trait Wire: Send + Sync {
     fn keys(&self) -> Keys;
-    /// The key that a request brings in this format's way.
-    fn key(&self, request: &Request) -> Option<String>;
+    /// The key that a request brings in this format's way: most bring it as a bearer token.
+    fn key(&self, request: &Request) -> Option<String> {
+        request.bearer().map(str::to_owned)
+    }
     /// Reads a request, and names the first thing in it that this format does not allow.
     fn read(&self, request: &Request) -> Result<Asked, Violation>;
     /// What this format asks of the order of a conversation.

@@ -25,10 +25,6 @@ impl Wire for Ollama {
         Keys::Optional
     }
 
-    fn key(&self, request: &Request) -> Option<String> {
-        request.bearer().map(str::to_owned)
-    }
-
     fn read(&self, request: &Request) -> Result<Asked, Violation> {
         request::read(request)
     }

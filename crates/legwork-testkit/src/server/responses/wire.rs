@@ -26,10 +26,6 @@ impl Wire for Responses {
         Keys::Required
     }
 
-    fn key(&self, request: &Request) -> Option<String> {
-        request.bearer().map(str::to_owned)
-    }
-
     fn read(&self, request: &Request) -> Result<Asked, Violation> {
         request::read(request)
     }

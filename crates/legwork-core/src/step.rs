@@ -71,6 +71,32 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The call of a tool that this is, and whether repeating it is harmless; nothing where it is no call of a tool.
+    #[must_use]
+    pub const fn call(&self) -> Option<(&ToolCall, Repeat)> {
+        match self {
+            Action::Tool { call, read_only: true } => Some((call, Repeat::Harmless)),
+            Action::Tool { call, read_only: false } => Some((call, Repeat::InDoubt)),
+            Action::Open
+            | Action::Model
+            | Action::Compact
+            | Action::Steer { .. }
+            | Action::Correct { .. }
+            | Action::Switch { .. } => None,
+        }
+    }
+}
+
+/// What it would mean to carry out a call again of which nobody knows whether it had its effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// It only reads.
+    Harmless,
+    /// Its effect would be there twice: the agent is told that it is in doubt, and it is not repeated.
+    InDoubt,
+}
+
 /// What a step brought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

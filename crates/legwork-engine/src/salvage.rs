@@ -1,12 +1,12 @@
 //! What can still be said of a run that handed in no report: read from its journal, which holds every finished step.
 
 use legwork_core::ids::ChildId;
-use legwork_core::message::{Message, ToolCall, ToolResult};
+use legwork_core::message::{Message, ToolResult};
 use legwork_core::outcome::Ending;
 use legwork_core::ports::Store;
 use legwork_core::pulse::Pulse;
 use legwork_core::report::{Report, TraceItem};
-use legwork_core::step::{Action, Actor, Product, Reply, StepRecord, StepState};
+use legwork_core::step::{Action, Actor, Product, Repeat, Reply, StepRecord, StepState};
 
 /// A report with what the journal knows; with the pulse's counts where there is none, or it cannot be read.
 pub(crate) async fn salvage(store: &dyn Store, child: &ChildId, ending: Ending, pulse: &Pulse) -> Report {
@@ -57,46 +57,30 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
     let mut report = Report::bare(ending);
     for step in steps {
         report.model_calls += u32::from(matches!(step.action, Action::Model));
-        match (&step.action, &step.state) {
-            (_, StepState::Done(Product::Reply(reply))) => replied(&mut report, reply),
-            (_, StepState::Done(Product::Compacted(summary))) => {
+        match &step.state {
+            StepState::Done(Product::Reply(reply)) => replied(&mut report, reply),
+            StepState::Done(Product::Compacted(summary)) => {
                 report.usage += summary.usage;
                 report.cost = report.cost.plus(summary.cost);
             }
-            (Action::Tool { call, .. }, StepState::Done(Product::Output(result))) => {
-                report.tool_trace.push(TraceItem::of(call, result));
+            StepState::Done(Product::Output(result)) => {
+                let call = step.action.call();
+                report.tool_trace.extend(call.map(|(call, _)| TraceItem::of(call, result)));
             }
-            (Action::Tool { call, read_only }, StepState::Failed(error)) => {
-                cut_off(&mut report, call, (error, *read_only));
-            }
-            (Action::Tool { call, read_only }, StepState::Intended) => {
-                cut_off(&mut report, call, ("it was cut off", *read_only));
-            }
-            (
-                Action::Open
-                | Action::Model
-                | Action::Compact
-                | Action::Steer { .. }
-                | Action::Correct { .. }
-                | Action::Switch { .. },
-                StepState::Done(Product::Output(_)),
-            )
-            | (
-                _,
-                StepState::Done(Product::Opened(_) | Product::Steered(_) | Product::Switched)
-                | StepState::Intended
-                | StepState::Failed(_),
-            ) => {}
+            StepState::Failed(error) => cut_off(&mut report, &step.action, error),
+            StepState::Intended => cut_off(&mut report, &step.action, "it was cut off"),
+            StepState::Done(Product::Opened(_) | Product::Steered(_) | Product::Switched) => {}
         }
     }
     report
 }
 
-/// A call that was begun and whose result is not known.
-fn cut_off(report: &mut Report, call: &ToolCall, (error, read_only): (&str, bool)) {
+/// A call that was begun and whose result is not known; any other step counts for nothing.
+fn cut_off(report: &mut Report, action: &Action, error: &str) {
+    let Some((call, repeat)) = action.call() else { return };
     let result = ToolResult { call_id: call.id.clone(), content: error.to_owned(), is_error: true };
     let item = TraceItem::of(call, &result);
-    if !read_only {
+    if repeat == Repeat::InDoubt {
         report.in_doubt.push(item.clone());
     }
     report.tool_trace.push(item);

@@ -7,7 +7,7 @@ use super::says_something;
 use crate::models::Link;
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
 use legwork_core::report::{Cost, TraceItem, Usage};
-use legwork_core::step::{Action, Product, Reply, StepRecord, StepState, Summarised};
+use legwork_core::step::{Action, Product, Repeat, Reply, StepRecord, StepState, Summarised};
 use std::sync::Arc;
 
 /// The recorded part of a run, or of the last turn of a session.
@@ -88,31 +88,29 @@ impl Recorded {
             }
             (StepState::Done(Product::Compacted(summary)), _) => self.summarised(summary),
             (StepState::Done(Product::Steered(message)), _) => self.messages.push(Arc::new(message)),
-            (StepState::Done(Product::Switched), Action::Switch { place, model }) => {
-                self.link = Some(Link { place, model });
+            (StepState::Done(Product::Switched), action) => {
+                if let Action::Switch { place, model } = action {
+                    self.link = Some(Link { place, model });
+                }
             }
             (StepState::Done(Product::Reply(reply)), _) => self.replied(reply),
-            (StepState::Done(Product::Output(result)), Action::Tool { call, .. }) => {
-                self.ended(&call, result);
-            }
-            (StepState::Failed(error), Action::Tool { call, read_only }) => {
-                let result = ToolResult { call_id: call.id.clone(), content: error, is_error: true };
-                if !read_only {
-                    self.in_doubt.push(TraceItem::of(&call, &result));
+            (StepState::Done(Product::Output(result)), action) => {
+                if let Some((call, _)) = action.call() {
+                    self.ended(call, result);
                 }
-                self.ended(&call, result);
             }
-            (
-                StepState::Done(Product::Output(_) | Product::Switched) | StepState::Failed(_),
-                Action::Open
-                | Action::Model
-                | Action::Compact
-                | Action::Steer { .. }
-                | Action::Correct { .. }
-                | Action::Switch { .. },
-            )
-            | (StepState::Done(Product::Switched), Action::Tool { .. }) => {}
+            (StepState::Failed(error), action) => self.failed(&action, error),
         }
+    }
+
+    /// A call of a tool that was closed without its result; other steps that failed left nothing.
+    fn failed(&mut self, action: &Action, error: String) {
+        let Some((call, repeat)) = action.call() else { return };
+        let result = ToolResult { call_id: call.id.clone(), content: error, is_error: true };
+        if repeat == Repeat::InDoubt {
+            self.in_doubt.push(TraceItem::of(call, &result));
+        }
+        self.ended(call, result);
     }
 
     fn summarised(&mut self, summary: Summarised) {

@@ -4,7 +4,7 @@ use crate::models::ToolSpec;
 use legwork_core::batch::{Lineage, Reach, Setting};
 use legwork_core::ids::ClaimId;
 use legwork_core::ports::{Line, Pending};
-use legwork_core::step::{Actor, Fence};
+use legwork_core::step::{Actor, Fence, Repeat};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,6 +42,17 @@ pub enum Effect {
     Changes,
     /// It starts work that is recorded under the call's id: repeating it rejoins that work.
     Rejoins,
+}
+
+impl Effect {
+    /// What a second time would mean.
+    #[must_use]
+    pub const fn repeat(self) -> Repeat {
+        match self {
+            Effect::ReadOnly | Effect::Rejoins => Repeat::Harmless,
+            Effect::Changes => Repeat::InDoubt,
+        }
+    }
 }
 
 /// One call.

@@ -10,7 +10,7 @@ use legwork_core::ids::ClaimId;
 use legwork_core::message::{ToolCall, ToolResult};
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::TraceItem;
-use legwork_core::step::{Action, Finish, Reply};
+use legwork_core::step::{Action, Finish, Repeat, Reply};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -192,7 +192,7 @@ impl Prepared {
 
     /// The step that runs it.
     pub(super) fn action(&self) -> Action {
-        Action::Tool { call: self.call.clone(), read_only: self.effect() != Effect::Changes }
+        Action::Tool { call: self.call.clone(), read_only: self.effect().repeat() == Repeat::Harmless }
     }
 
     /// It had started work when the process died: it rejoins that, whatever is said against a new one like it.

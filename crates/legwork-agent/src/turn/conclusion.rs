@@ -9,12 +9,10 @@ use super::way::exhausted;
 use super::{TurnLimits, steers};
 use crate::contract::Contract;
 use crate::journal::Recorded;
-use crate::tools::Effect;
 use legwork_core::batch::Setting;
 use legwork_core::message::ToolResult;
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::report::{Conformance, Report, TraceItem};
-use legwork_core::step::Action;
 
 /// Said of a call that was under way.
 const CUT_OFF: &str = "it was cut off";
@@ -81,20 +79,9 @@ fn had_ended(recorded: &Recorded) -> bool {
 /// Counts the calls that were under way, and whose results nobody knows.
 fn cut_off(tally: &mut Tally, recorded: &Recorded) {
     for step in &recorded.unfinished {
-        match &step.action {
-            Action::Tool { call, read_only } => {
-                let (call_id, content) = (call.id.clone(), CUT_OFF.to_owned());
-                let result = ToolResult { call_id, content, is_error: true };
-                let effect = if *read_only { Effect::ReadOnly } else { Effect::Changes };
-                tally.cut_off(TraceItem::of(call, &result), effect);
-            }
-            Action::Open
-            | Action::Model
-            | Action::Compact
-            | Action::Steer { .. }
-            | Action::Correct { .. }
-            | Action::Switch { .. } => {}
-        }
+        let Some((call, repeat)) = step.action.call() else { continue };
+        let result = ToolResult { call_id: call.id.clone(), content: CUT_OFF.to_owned(), is_error: true };
+        tally.cut_off(TraceItem::of(call, &result), repeat);
     }
 }
 

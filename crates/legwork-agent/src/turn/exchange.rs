@@ -213,7 +213,7 @@ impl Turn<'_> {
     }
 
     fn cut_off(&mut self, call: &ToolCall, effect: Effect, result: &ToolResult) {
-        self.tally.cut_off(TraceItem::of(call, result), effect);
+        self.tally.cut_off(TraceItem::of(call, result), effect.repeat());
         let (id, tool, result) = (call.id.clone(), call.name.clone(), result.content.clone());
         self.untold.push(LineEvent::ToolEnded { call: id, tool, result, is_error: true, took_ms: 0 });
     }

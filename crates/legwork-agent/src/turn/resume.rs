@@ -9,7 +9,7 @@ use crate::journal::{Next, OpenExchange, Recorded};
 use legwork_core::ids::CallKey;
 use legwork_core::message::ToolCall;
 use legwork_core::ports::StoreError;
-use legwork_core::step::{Action, StepRecord};
+use legwork_core::step::{Action, Repeat, StepRecord};
 
 impl Turn<'_> {
     /// Takes up what was recorded, and stores that it goes on.
@@ -53,19 +53,12 @@ impl Turn<'_> {
         calls.drain(..results.len().min(calls.len()));
         let rest = calls.split_off(unfinished.len().min(calls.len()));
         for (prepared, step) in calls.iter_mut().zip(unfinished) {
-            match step.action {
-                Action::Tool { read_only: false, .. } => prepared.doubt(),
-                Action::Tool { read_only: true, .. } => {
-                    if has_started_work(self.agent, &prepared.call).await? {
-                        prepared.rejoin();
-                    }
+            match step.action.call() {
+                Some((_, Repeat::InDoubt)) => prepared.doubt(),
+                Some((_, Repeat::Harmless)) if has_started_work(self.agent, &prepared.call).await? => {
+                    prepared.rejoin();
                 }
-                Action::Open
-                | Action::Model
-                | Action::Compact
-                | Action::Steer { .. }
-                | Action::Correct { .. }
-                | Action::Switch { .. } => {}
+                Some((_, Repeat::Harmless)) | None => {}
             }
         }
         let begun = (!calls.is_empty()).then_some(Batch { calls });

@@ -4,11 +4,10 @@ use super::call::Done;
 use super::correction::Earlier;
 use super::{Agent, CUT_SHORT};
 use crate::journal::Recorded;
-use crate::tools::Effect;
 use legwork_core::message::Author;
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::report::{Cost, Report, TraceItem, Usage};
-use legwork_core::step::{Finish, Reply};
+use legwork_core::step::{Finish, Repeat, Reply};
 use std::collections::HashMap;
 
 /// A final text that models give when they have none (ENTRY-4).
@@ -125,10 +124,10 @@ impl Tally {
     }
 
     /// Counts a tool call that a stop cut off.
-    pub(super) fn cut_off(&mut self, trace: TraceItem, effect: Effect) {
-        match effect {
-            Effect::Changes => self.in_doubt.push(trace.clone()),
-            Effect::ReadOnly | Effect::Rejoins => {}
+    pub(super) fn cut_off(&mut self, trace: TraceItem, repeat: Repeat) {
+        match repeat {
+            Repeat::InDoubt => self.in_doubt.push(trace.clone()),
+            Repeat::Harmless => {}
         }
         self.trace.push(trace);
     }

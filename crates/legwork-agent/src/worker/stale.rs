@@ -7,7 +7,7 @@ use super::local::Shared;
 use legwork_core::message::ToolCall;
 use legwork_core::ports::Assignment;
 use legwork_core::report::{Report, TraceStatus};
-use legwork_core::step::{Action, Actor, StepState};
+use legwork_core::step::{Actor, StepState};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -39,15 +39,8 @@ pub(super) async fn stale_paths(
     };
     let calls = steps.iter().filter(|step| matches!(step.state, StepState::Done(_)));
     let read: BTreeSet<PathBuf> = calls
-        .filter_map(|step| match &step.action {
-            Action::Tool { call, .. } => read_by(call, Path::new(&assignment.setting.folder)),
-            Action::Open
-            | Action::Model
-            | Action::Compact
-            | Action::Correct { .. }
-            | Action::Switch { .. }
-            | Action::Steer { .. } => None,
-        })
+        .filter_map(|step| step.action.call())
+        .filter_map(|(call, _)| read_by(call, Path::new(&assignment.setting.folder)))
         .collect();
     named(written.intersection(&read).map(|path| path.display().to_string()).collect())
 }

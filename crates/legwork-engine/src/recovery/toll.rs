@@ -129,18 +129,10 @@ fn struck(tree: &Tree, heir: &OwnerId) -> HashMap<ChildId, u32> {
 /// How many steps have ended by themselves. A model call or a summary that is closed without a result only says that somebody
 /// went on with it.
 fn ended(journal: &[StepRecord]) -> u32 {
-    let has_ended = |step: &&StepRecord| match (&step.state, &step.action) {
-        (StepState::Done(_), _) | (StepState::Failed(_), Action::Tool { .. }) => true,
-        (StepState::Intended, _)
-        | (
-            StepState::Failed(_),
-            Action::Open
-            | Action::Model
-            | Action::Compact
-            | Action::Steer { .. }
-            | Action::Correct { .. }
-            | Action::Switch { .. },
-        ) => false,
+    let has_ended = |step: &&StepRecord| match &step.state {
+        StepState::Done(_) => true,
+        StepState::Failed(_) => step.action.call().is_some(),
+        StepState::Intended => false,
     };
     u32::try_from(journal.iter().filter(has_ended).count()).unwrap_or(u32::MAX)
 }

@@ -8,8 +8,8 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord, Steps,
-    Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Due, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord,
+    Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -217,6 +217,10 @@ impl Facts for GatedStore {
 
     fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
         self.inner.undelivered(session)
+    }
+
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+        self.inner.due(session, after, most)
     }
 
     fn settle_request(

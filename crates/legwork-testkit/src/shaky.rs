@@ -14,6 +14,7 @@ use legwork_core::ids::UnitId;
 use legwork_core::ports::{Found, Pending, Store, StoreError, WriteSteps};
 use legwork_core::step::Fence;
 use std::future::{pending, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use tokio::sync::watch;
@@ -57,6 +58,8 @@ pub struct ShakyStore {
     fortune: Mutex<Fortune>,
     /// The names of the calls that came, in order.
     calls: Mutex<Vec<&'static str>>,
+    /// How many units it was read that have not arrived.
+    read: AtomicUsize,
     settled: Settled,
     bend: Option<Bend>,
     pace: Pace,
@@ -102,6 +105,7 @@ impl ShakyStore {
             inner,
             fortune: Mutex::new(Box::new(|_| Luck::Good)),
             calls: Mutex::default(),
+            read: AtomicUsize::new(0),
             settled: Settled::default(),
             bend: None,
             pace: Pace::AtOnce,
@@ -188,6 +192,11 @@ impl ShakyStore {
     /// The names of all calls since the last time this was asked.
     pub fn take_calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *locked(&self.calls))
+    }
+
+    /// How many units that have not arrived it has given since the last time this was asked.
+    pub fn take_read(&self) -> usize {
+        self.read.swap(0, Ordering::Relaxed)
     }
 
     /// What a call meets.

@@ -2,7 +2,7 @@
 //! at the same time, and a start with ten thousand results that nobody has fetched. It prints figures and passes no
 //! verdict; `docs/benchmarks.md` says on which machine they were taken.
 //!
-//! Run it with `cargo bench -p legwork --bench crowd`.
+//! Run it with `cargo bench -p legwork --bench crowd`; `-- crowd`, `-- two` and `-- unfetched` run one of the three.
 
 #[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/program/harness/mod.rs"]
@@ -11,7 +11,7 @@ mod harness;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use harness::{Home, Running, until};
+use harness::{Home, Running, until, within};
 use legwork_testkit::server::{
     Call, Conversation, Ending, Script, ScriptedServer, Scripts, call, calls, gate, say,
 };
@@ -28,6 +28,12 @@ const EACH: usize = 500;
 const IN_A_REPLY: usize = 50;
 /// Results that wait for somebody.
 const UNFETCHED: usize = 10_000;
+/// Tasks of one call whose results wait each by itself.
+const IN_A_UNIT_CALL: usize = 100;
+/// The window of the model to which they are brought.
+const WINDOW: &str = "40000";
+/// Longer than all of them take.
+const FOR_EVER: Duration = Duration::from_secs(3600);
 const TASK: &str = "work on piece ";
 
 fn main() {
@@ -35,9 +41,11 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    beside_a_crowd();
-    two_at_once();
-    unfetched();
+    let wanted: Option<String> = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let parts: [(&str, fn()); 3] =
+        [("crowd", beside_a_crowd), ("two", two_at_once), ("unfetched", unfetched)];
+    let wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    parts.iter().filter(|(name, _)| wanted(name)).for_each(|(_, measure)| measure());
 }
 
 /// Verbs of another process, while a thousand subagents wait for their model.
@@ -178,29 +186,61 @@ fn longest_rest(home: &Home) -> f64 {
     longest as f64
 }
 
-/// How long a look and a start take in a state folder that holds ten thousand results for a conversation.
+/// How long a look and a start take in a state folder that holds ten thousand results for a conversation, and how long it takes until
+/// all of them are listed, and until all have arrived.
 fn unfetched() {
     println!("{UNFETCHED} results that wait for a conversation");
-    let script = Script::from_fn(|talk: &Conversation| {
-        if talk.first_user_text().starts_with(TASK) {
-            return gate("held").say("done");
-        }
-        match talk.step() {
-            0 => calls((0..UNFETCHED / 1000).map(|_| {
-                let tasks: Vec<Value> = (0..1000)
-                    .map(|number| json!({"goal": format!("{TASK}{number}"), "group": number}))
-                    .collect();
-                Call::new("delegate_task", json!({ "tasks": tasks }))
-            })),
-            _ => say("they are on their way"),
-        }
+    let server = ScriptedServer::start(
+        Scripts::default().otherwise(Script::from_fn(sender)).patience(Duration::from_secs(600)),
+    );
+    let (home, session) = plenty(&server);
+    let starts = (0..5).map(|_| {
+        let begun = Instant::now();
+        let mut screen = chat(&home, &["chat", "--resume", &session]);
+        screen.wait_for("›");
+        let took = millis(begun.elapsed());
+        screen.kill();
+        took
     });
-    let server =
-        ScriptedServer::start(Scripts::default().otherwise(script).patience(Duration::from_secs(600)));
-    let home = Home::with(&server);
-    let order = home.legwork(&["chat"]).set("max_concurrent_children", 1000).set("queue_max", 20_000);
-    let order = order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true").env("TERM", "xterm-256color");
-    let mut screen = order.at_terminal(100, 30);
+    tell("legwork chat --resume to its prompt", starts.collect());
+    tell("legwork ps", (0..5).map(|_| millis(home.legwork(&["ps"]).run().lived)).collect());
+    list_all(&home, &session);
+
+    let (waiting, begun) = (due(&home), Instant::now());
+    let mut running =
+        home.legwork(&["run", "and now?", "--last"]).env("LEGWORK_MODEL_WINDOW_TOKENS", WINDOW).start();
+    within(FOR_EVER, || running.has_ended().then_some(())).expect("it comes to its end");
+    arrived("legwork run --last", (waiting, begun), &home);
+
+    let (home, session) = plenty(&server);
+    let (waiting, begun) = (due(&home), Instant::now());
+    let mut screen = chat(&home, &["chat", "--resume", &session]);
+    within(FOR_EVER, || (due(&home) == 0).then_some(())).expect("all of them arrive");
+    arrived("legwork chat --resume", (waiting, begun), &home);
+    screen.kill();
+}
+
+/// Sends out ten thousand tasks in replies of many calls, each task a unit of its own.
+fn sender(talk: &Conversation) -> legwork_testkit::server::Reply {
+    if !talk.tools.iter().any(|tool| tool == "delegate_task") {
+        return gate("held").say("done");
+    }
+    let is_asked = talk.last_text().ends_with("send them out");
+    let replies = UNFETCHED / IN_A_UNIT_CALL / IN_A_REPLY;
+    if is_asked || talk.messages.last().is_some_and(|last| last.answers.is_some()) && talk.step() < replies {
+        return calls((0..IN_A_REPLY).map(|_| {
+            let tasks: Vec<Value> =
+                (0..IN_A_UNIT_CALL).map(|number| json!({"goal": format!("{TASK}{number}")})).collect();
+            Call::new("delegate_task", json!({ "tasks": tasks }))
+        }));
+    }
+    say("they are on their way")
+}
+
+/// A state folder with ten thousand results that wait for a conversation.
+fn plenty(server: &ScriptedServer) -> (Home, String) {
+    let home = Home::with(server);
+    let mut screen = chat(&home, &["chat"]);
     screen.wait_for("›");
     screen.press("send them out\r");
     screen.wait_for("they are on their way");
@@ -210,19 +250,47 @@ fn unfetched() {
     screen.kill();
     let begun = Instant::now();
     home.legwork(&["stop", "--session", &session]).run();
-    let first = home.legwork(&["sessions", "show", &session, "--json"]).run();
-    println!("  {} wait, settled within {:.1} s", first.json()["undelivered"], begun.elapsed().as_secs_f64());
-    let starts = (0..5).map(|_| {
-        let order = home.legwork(&["chat", "--resume", &session]).env("TERM", "xterm-256color");
-        let begun = Instant::now();
-        let mut screen = order.at_terminal(100, 30);
-        screen.wait_for("›");
-        let took = millis(begun.elapsed());
-        screen.kill();
-        took
+    println!("  {} wait, settled within {:.1} s", due(&home), begun.elapsed().as_secs_f64());
+    (home, session)
+}
+
+fn chat(home: &Home, arguments: &[&str]) -> harness::Screen {
+    let order = home.legwork(arguments).set("max_concurrent_children", 1000).set("queue_max", 20_000);
+    let order = order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true");
+    order.env("LEGWORK_MODEL_WINDOW_TOKENS", WINDOW).env("TERM", "xterm-256color").at_terminal(100, 30)
+}
+
+/// Lists every result there is, delegation by delegation.
+fn list_all(home: &Home, session: &str) {
+    let shown = home.legwork(&["sessions", "show", session, "--json"]).run().json();
+    let delegations = shown["delegations"].as_array().expect("delegations").clone();
+    let begun = Instant::now();
+    let listed = delegations.iter().map(|delegation| {
+        let id = delegation["delegation_id"].as_str().expect("an id");
+        home.legwork(&["results", id, "--json"]).run().results().len()
     });
-    tell("legwork chat --resume to its prompt", starts.collect());
-    tell("legwork ps", (0..5).map(|_| millis(home.legwork(&["ps"]).run().lived)).collect());
+    let listed: usize = listed.sum();
+    println!(
+        "legwork results of all {} delegations: {listed} results after {:.2} s",
+        delegations.len(),
+        begun.elapsed().as_secs_f64()
+    );
+}
+
+/// How many results have not arrived.
+fn due(home: &Home) -> i64 {
+    let database = Connection::open(home.database()).expect("the database opens");
+    let count = "SELECT count(*) FROM units WHERE due_to IS NOT NULL";
+    database.query_row(count, [], |row| row.get(0)).expect("a number")
+}
+
+fn arrived(verb: &str, (waiting, begun): (i64, Instant), home: &Home) {
+    let took = begun.elapsed().as_secs_f64();
+    println!(
+        "{verb}: {} of {waiting} arrived, a turn each, after {took:.1} s: {:.1} ms each",
+        waiting - due(home),
+        took * 1000.0 / waiting as f64
+    );
 }
 
 fn children(home: &Home, delegation: &str) -> Vec<String> {

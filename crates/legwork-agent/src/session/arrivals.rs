@@ -18,6 +18,7 @@ use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::step::Actor;
 use legwork_core::taking::missed_texts;
 use legwork_core::time::Timestamp;
+use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -35,10 +36,13 @@ pub(crate) struct Taken {
     pub(crate) unit: usize,
 }
 
+/// Units that are read at once.
+const PORTION: usize = 32;
+
 /// The units that wait for a session which this process holds. Each is looked at once.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    seen: Vec<UnitId>,
+    seen: HashSet<UnitId>,
     which: Which,
     /// Claims to give back: the store failed when they were made. They come free with this process in any case.
     pub(crate) owed: Vec<ClaimId>,
@@ -82,12 +86,8 @@ impl Waiting {
         session: &SessionId,
     ) -> Result<Option<Taken>, StoreError> {
         loop {
-            let due = setup.store.undelivered(session).await?;
-            let is_next = |due: &Undelivered| !self.seen.contains(&due.unit);
-            let Some(next) = due.into_iter().find(is_next) else {
-                return Ok(None);
-            };
-            self.seen.push(next.unit.clone());
+            let Some(next) = self.first_unseen(setup, session).await? else { return Ok(None) };
+            self.seen.insert(next.unit.clone());
             match self.take(setup, &next).await {
                 Ok(Some(taken)) => return Ok(Some(taken)),
                 Ok(None) => {}
@@ -96,6 +96,24 @@ impl Waiting {
                     tracing::error!(unit = %next.unit, %error, "results cannot be read; they are kept, and others go before them");
                 }
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The first in order that was not looked at. What arrived since is not listed any more, so it stands near the front.
+    async fn first_unseen(
+        &self,
+        setup: &SessionSetup,
+        session: &SessionId,
+    ) -> Result<Option<Undelivered>, StoreError> {
+        let mut after = 0;
+        loop {
+            let portion = setup.store.due(session, after, PORTION).await?;
+            let Some(last) = portion.last() else { return Ok(None) };
+            after = last.place;
+            let next = portion.into_iter().find(|due| !self.seen.contains(&due.due.unit));
+            if let Some(next) = next {
+                return Ok(Some(next.due));
             }
         }
     }

@@ -22,8 +22,8 @@ pub use live::{EndFacts, Identity, LiveEvent, Watch};
 pub use pending::Pending;
 pub use processes::{GroupEnd, Liveness, Processes};
 pub use store::{
-    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, SessionKind, SessionRecord,
-    Steps, Store, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Due, Facts, Filter, Found, Held, NewSession, News, SessionKind,
+    SessionRecord, Steps, Store, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
 pub use trouble::{Fault, StoreError, TROUBLE_MAX};

@@ -110,6 +110,11 @@ pub trait Facts: Send + Sync {
     /// [`DeliveryState::Held`], and the notices of early failures like them; in the order in which they became ready.
     fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>>;
 
+    /// A portion of what [`Facts::undelivered`] lists, in the same order: what stands behind the place `after`, at most `most` of
+    /// it. No place is 0. A unit keeps its place for as long as it is listed; what becomes ready while the list is read in
+    /// portions may be missed, and nothing that was listed before is.
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>>;
+
     /// Marks a request as carried out by `owner`. `Fenced` when that was declared gone.
     fn settle_request(
         &self,
@@ -324,6 +329,15 @@ pub struct Undelivered {
     pub state: DeliveryState,
     /// Who holds them, while claimed: see [`OwnerRecord::id_of_claimant`].
     pub claimant: Option<String>,
+}
+
+/// A settled unit whose results have not arrived, with where it stands among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Its place. A later one became ready later.
+    pub place: u64,
+    /// The unit.
+    pub due: Undelivered,
 }
 
 /// One session as the store holds it.

@@ -1,5 +1,6 @@
 //! One session's courier: it waits until something is ready and the session is idle, claims the first unit in the order
-//! in which they became ready, and offers it. Where results are is read from the store before every offer.
+//! in which they became ready, and offers it. Where results are is read from the store before every offer, in portions from the
+//! front, and no further than the first that can be offered.
 //!
 //! Once an offer is accepted the claim is the session's: it is acknowledged in the commit of the turn, or given back.
 
@@ -11,10 +12,11 @@ use legwork_core::batch::{Reach, Unit};
 use legwork_core::below::Below;
 use legwork_core::delivery::{DeliveryState, NOTICE_LATE, ParkReason};
 use legwork_core::ids::{ClaimId, SessionId, UnitId};
-use legwork_core::ports::{Inbox, Offer, Receipt, StoreError, Undelivered};
+use legwork_core::ports::{Due, Inbox, Offer, Receipt, StoreError, Undelivered};
+use legwork_core::record::DelegationRecord;
 use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,8 @@ const FIRST_GAP: Duration = Duration::from_millis(100);
 const LONGEST_GAP: Duration = Duration::from_secs(30);
 /// Work that another process settles rings no bell here, so the store is looked at this often without one.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// Units that are read at once.
+const PORTION: usize = 32;
 
 const BUSY: &str = "the session was busy";
 const UNFIT: &str = "the session could not make a message of it";
@@ -51,18 +55,19 @@ pub(super) struct Courier {
     /// Claims to give back: the store failed when they were made or ended.
     owed: Vec<ClaimId>,
     /// Units that could not be handed over for reasons of their own.
-    aside: Vec<SetAside>,
+    aside: HashMap<UnitId, SetAside>,
 }
 
 /// A unit that is tried again when its time has come, and keeps nothing back meanwhile (invariant 3).
 struct SetAside {
-    unit: UnitId,
     gaps: Gaps,
     again_at: Instant,
 }
 
 struct Hold {
     unit: UnitId,
+    /// Where it stands among what is due.
+    place: u64,
     claim: ClaimId,
 }
 
@@ -76,10 +81,29 @@ enum Leave {
     Over,
 }
 
+/// A unit that is ready, with where it stands among what is due, and its delegation.
+struct Next {
+    place: u64,
+    due: Undelivered,
+    /// Which unit of the record it is, or tells of.
+    unit: usize,
+    record: DelegationRecord,
+}
+
+/// What becomes of a unit in its turn.
+enum Turn {
+    /// It is offered.
+    Next(Box<Next>),
+    /// Those behind it go first.
+    Passed,
+    /// The same, until then.
+    Later(Instant),
+}
+
 /// What a look into the store found.
 enum Look {
     /// The next unit to offer.
-    Next(Undelivered),
+    Next(Box<Next>),
     /// Nothing is ready.
     Nothing,
     /// Nothing is ready but what was set aside until then.
@@ -108,7 +132,7 @@ impl Courier {
             in_hand: None,
             inline: HashSet::new(),
             owed: Vec::new(),
-            aside: Vec::new(),
+            aside: HashMap::new(),
         }
     }
 
@@ -144,7 +168,7 @@ impl Courier {
     async fn round(&mut self, inbox: &dyn Inbox) -> Result<(), Leave> {
         self.until_idle(inbox).await?;
         match self.look(inbox.reach()).await {
-            Ok(Look::Next(next)) => self.hand_over(next, inbox).await,
+            Ok(Look::Next(next)) => self.hand_over(*next, inbox).await,
             Ok(Look::Nothing) => {
                 if self.gaps.close() {
                     tracing::info!(session = %self.session, "results arrive again");
@@ -209,143 +233,135 @@ impl Courier {
 
     /// Finds the next unit to offer, after what stands in its way and is nobody's any more was taken away.
     async fn look(&mut self, reach: Reach) -> Result<Look, StoreError> {
-        let mut units = self.undelivered(reach).await?;
-        if self.make_way(&units).await? {
-            units = self.undelivered(reach).await?;
+        self.pay().await?;
+        if let Some(look) = self.look_at_hand().await? {
+            return Ok(look);
         }
-        if let Some(hold) = &self.in_hand {
-            match units.iter().find(|unit| unit.unit == hold.unit).map(|unit| &unit.state) {
-                Some(DeliveryState::Claimed { claim, .. }) if *claim == hold.claim => {
-                    if !self.patience.is_longest() {
-                        return Ok(Look::InHand);
-                    }
-                    tracing::warn!(session = %self.session, unit = %hold.unit, "a session is idle and has not stored the turn of a result; the result is offered again");
-                    self.owed.extend(self.in_hand.take().map(|hold| hold.claim));
-                    self.pay().await?;
-                    return Ok(Look::CameBack);
-                }
-                Some(_) => {
-                    self.in_hand = None;
-                    return Ok(Look::CameBack);
-                }
-                None => {
-                    self.in_hand = None;
-                    self.gaps.close();
-                }
-            }
-        }
-        units.retain(|unit| matches!(unit.state, DeliveryState::Ready { .. }));
+        let (mut later, mut after) = (None::<Instant>, 0);
         loop {
-            match self.next(&units) {
-                Look::Next(due) if self.is_held_back(&due).await? => {
-                    units.retain(|unit| unit.unit != due.unit);
+            let portion = self.wiring.store.due(&self.session, after, PORTION).await?;
+            let Some(last) = portion.last() else { return Ok(later.map_or(Look::Nothing, Look::Later)) };
+            after = last.place;
+            for due in portion {
+                match self.turn_of(due, reach).await? {
+                    Turn::Next(next) => return Ok(Look::Next(next)),
+                    Turn::Passed => {}
+                    Turn::Later(then) => later = Some(later.map_or(then, |other| other.min(then))),
                 }
-                look => return Ok(look),
             }
         }
+    }
+
+    /// What became of what the session took; nothing when it has nothing in hand any more.
+    async fn look_at_hand(&mut self) -> Result<Option<Look>, StoreError> {
+        let Some(hold) = &self.in_hand else { return Ok(None) };
+        let at_its_place = self.wiring.store.due(&self.session, hold.place - 1, 1).await?;
+        let mine = at_its_place.into_iter().find(|due| due.due.unit == hold.unit);
+        match mine.map(|due| due.due.state) {
+            Some(DeliveryState::Claimed { claim, .. }) if claim == hold.claim => {
+                if !self.patience.is_longest() {
+                    return Ok(Some(Look::InHand));
+                }
+                tracing::warn!(session = %self.session, unit = %hold.unit, "a session is idle and has not stored the turn of a result; the result is offered again");
+                self.owed.extend(self.in_hand.take().map(|hold| hold.claim));
+                self.pay().await?;
+                Ok(Some(Look::CameBack))
+            }
+            Some(_) => {
+                self.in_hand = None;
+                Ok(Some(Look::CameBack))
+            }
+            None => {
+                self.in_hand = None;
+                self.gaps.close();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether a unit can be offered now. One that is parked is made ready, for the session is here, and so is one that the dead
+    /// had taken; one that cannot be read is set aside.
+    async fn turn_of(&mut self, Due { place, due }: Due, reach: Reach) -> Result<Turn, StoreError> {
+        let is_mine = due.reach == reach && reach != Reach::Joined && !self.inline.contains(&due.unit);
+        if !is_mine {
+            return Ok(Turn::Passed);
+        }
+        if let Some(aside) = self.aside.get(&due.unit)
+            && aside.again_at > Instant::now()
+        {
+            return Ok(Turn::Later(aside.again_at));
+        }
+        if !self.taker().make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
+            return Ok(Turn::Passed);
+        }
+        let (record, unit) = match self.read(&due).await {
+            Ok(found) => found,
+            Err(error @ (StoreError::Corrupt(_) | StoreError::Conflict(_))) => {
+                return Ok(Turn::Later(self.set_aside(due.unit, &error.to_string())));
+            }
+            Err(error) => return Err(error),
+        };
+        if due.notice.is_none() && self.is_held_back((&record, unit)).await? {
+            return Ok(Turn::Passed);
+        }
+        Ok(Turn::Next(Box::new(Next { place, due, unit, record })))
+    }
+
+    /// The delegation of a unit, and which of its units it is.
+    async fn read(&self, due: &Undelivered) -> Result<(DelegationRecord, usize), StoreError> {
+        let record = self.wiring.store.delegation(&due.delegation).await?;
+        let gone = || StoreError::Conflict(format!("the unit {} is not stored any more", due.unit));
+        let record = record.ok_or_else(gone)?;
+        let is_it = |unit: &Unit| match due.notice {
+            Some(task) => unit.task_indexes.contains(&task),
+            None => unit.id == due.unit,
+        };
+        let unit = record.accepted.units.iter().position(is_it).ok_or_else(gone)?;
+        Ok((record, unit))
     }
 
     /// Whether something that a child of the unit had sent out is still to end: it is told with the unit, and whatever settled
     /// between the offer and the turn would count as told.
-    async fn is_held_back(&self, due: &Undelivered) -> Result<bool, StoreError> {
-        if due.notice.is_some() {
-            return Ok(false);
-        }
-        let store = self.wiring.store.as_ref();
-        let record = match store.delegation(&due.delegation).await {
-            Ok(Some(record)) => record,
-            // Whoever hands it over finds out the same.
-            Ok(None) | Err(StoreError::Corrupt(_)) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let unit = record.accepted.units.iter().find(|unit| unit.id == due.unit);
-        let tasks = unit.map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
-        let below = Below::of(store, &record).await?;
-        Ok(below.open_under(tasks).next().is_some())
+    async fn is_held_back(&self, (record, unit): (&DelegationRecord, usize)) -> Result<bool, StoreError> {
+        let below = Below::of(self.wiring.store.as_ref(), record).await?;
+        Ok(below.open_under(&record.accepted.units[unit].task_indexes).next().is_some())
     }
 
-    /// The next of what is ready, in order; what was set aside only when its time has come.
-    fn next(&self, ready: &[Undelivered]) -> Look {
+    /// The unit cannot be handed over, and that is no trouble of the store's or the session's: those after it go first, until the
+    /// time that is given back.
+    fn set_aside(&mut self, unit: UnitId, why: &str) -> Instant {
         let now = Instant::now();
-        let mut later: Option<Instant> = None;
-        for due in ready {
-            match self.aside.iter().find(|aside| aside.unit == due.unit) {
-                Some(aside) if aside.again_at > now => {
-                    later = Some(later.map_or(aside.again_at, |other| other.min(aside.again_at)));
-                }
-                Some(_) | None => return Look::Next(due.clone()),
-            }
+        if let Some(aside) = self.aside.get_mut(&unit) {
+            aside.again_at = now + aside.gaps.widen();
+            return aside.again_at;
         }
-        later.map_or(Look::Nothing, Look::Later)
+        tracing::error!(session = %self.session, %unit, why, "results cannot be brought to their session; they are kept and tried again, and others go before them");
+        let mut gaps = Gaps::new(FIRST_GAP, LONGEST_GAP);
+        let again_at = now + gaps.widen();
+        self.aside.insert(unit, SetAside { gaps, again_at });
+        again_at
     }
 
-    /// The unit cannot be handed over, and that is no trouble of the store's or the session's: those after it go first.
-    fn set_aside(&mut self, unit: UnitId, why: &str) {
-        let known = self.aside.iter_mut().find(|aside| aside.unit == unit);
-        let Some(aside) = known else {
-            tracing::error!(session = %self.session, %unit, why, "results cannot be brought to their session; they are kept and tried again, and others go before them");
-            let mut gaps = Gaps::new(FIRST_GAP, LONGEST_GAP);
-            let again_at = Instant::now() + gaps.widen();
-            self.aside.push(SetAside { unit, gaps, again_at });
-            return;
-        };
-        aside.again_at = Instant::now() + aside.gaps.widen();
-    }
-
-    /// The units that reach the session through an inbox of this kind.
-    async fn undelivered(&self, reach: Reach) -> Result<Vec<Undelivered>, StoreError> {
-        let mut units = self.wiring.store.undelivered(&self.session).await?;
-        let through = |unit: &Undelivered| unit.reach == reach && reach != Reach::Joined;
-        units.retain(|unit| through(unit) && !self.inline.contains(&unit.unit));
-        Ok(units)
-    }
-
-    /// Makes parked units ready, for the session is here; gives back what this courier owes, and what the dead had taken.
-    /// Answers whether anything changed.
-    async fn make_way(&mut self, units: &[Undelivered]) -> Result<bool, StoreError> {
-        let mut changed = false;
-        for unit in units {
-            match &unit.state {
-                DeliveryState::Ready { .. } => {}
-                DeliveryState::Held
-                | DeliveryState::Claimed { .. }
-                | DeliveryState::Parked(_)
-                | DeliveryState::Delivered
-                | DeliveryState::Dismissed => {
-                    let taker = self.taker();
-                    changed |= taker.make_ready(&unit.unit, &unit.state, unit.claimant.as_deref()).await?;
-                }
-            }
-        }
-        let owes = !self.owed.is_empty();
-        self.pay().await?;
-        Ok(changed || owes)
-    }
-
-    async fn hand_over(&mut self, next: Undelivered, inbox: &dyn Inbox) -> Result<(), Leave> {
-        let claim = ClaimId::from_bits((self.wiring.bits)());
-        let offer = match self.offer(&next, &claim).await {
-            Ok(offer) => offer,
-            Err(error @ (StoreError::Corrupt(_) | StoreError::Conflict(_))) => {
-                self.set_aside(next.unit, &error.to_string());
-                return Ok(());
-            }
-            Err(error) => return self.troubled(&error).await,
-        };
-        if offer.record.accepted.units[offer.unit].inline {
-            self.inline.insert(next.unit);
+    async fn hand_over(&mut self, next: Next, inbox: &dyn Inbox) -> Result<(), Leave> {
+        let Next { place, due, unit, record } = next;
+        if record.accepted.units[unit].inline {
+            self.inline.insert(due.unit);
             return Ok(());
         }
         // A notice that came back after its unit had settled: what follows it is there already.
-        if offer.notice.is_some() && offer.record.deliveries[offer.unit].state != DeliveryState::Held {
-            let dismissed = self.wiring.store.dismiss(&next.unit, self.now(), NOTICE_LATE).await;
+        if due.notice.is_some() && record.deliveries[unit].state != DeliveryState::Held {
+            let dismissed = self.wiring.store.dismiss(&due.unit, self.now(), NOTICE_LATE).await;
             return match dismissed {
                 Ok(_) => Ok(()),
                 Err(error) => self.troubled(&error).await,
             };
         }
+        let claim = ClaimId::from_bits((self.wiring.bits)());
+        let offer =
+            Offer { session: self.session.clone(), claim: claim.clone(), unit, notice: due.notice, record };
+        let hold = Hold { unit: due.unit, place, claim: claim.clone() };
         let claimant = self.wiring.owner.claimant();
-        let claimed = self.wiring.store.claim(&next.unit, claim.clone(), &claimant, self.now()).await;
+        let claimed = self.wiring.store.claim(&hold.unit, claim.clone(), &claimant, self.now()).await;
         match claimed {
             Ok(Some(_)) => {}
             // Somebody was faster; the next look tells what became of it.
@@ -358,9 +374,9 @@ impl Courier {
         }
         let answer = AssertUnwindSafe(async { inbox.offer(offer).await }).catch_unwind();
         match attentive(&mut self.newest, answer).await {
-            Ok(Ok(receipt)) => self.answered(receipt, next.unit, claim).await,
+            Ok(Ok(receipt)) => self.answered(receipt, hold).await,
             Ok(Err(_)) => {
-                tracing::error!(session = %self.session, unit = %next.unit, "BUG: an inbox panicked at an offer");
+                tracing::error!(session = %self.session, unit = %hold.unit, "BUG: an inbox panicked at an offer");
                 self.give_back(claim, BROKE_OFF).await
             }
             Err(leave) => {
@@ -374,42 +390,31 @@ impl Courier {
         }
     }
 
-    async fn offer(&self, next: &Undelivered, claim: &ClaimId) -> Result<Offer, StoreError> {
-        let record = self.wiring.store.delegation(&next.delegation).await?;
-        let gone = || StoreError::Conflict(format!("the unit {} is not stored any more", next.unit));
-        let record = record.ok_or_else(gone)?;
-        let is_it = |unit: &Unit| match next.notice {
-            Some(task) => unit.task_indexes.contains(&task),
-            None => unit.id == next.unit,
-        };
-        let unit = record.accepted.units.iter().position(is_it).ok_or_else(gone)?;
-        Ok(Offer { session: self.session.clone(), claim: claim.clone(), unit, notice: next.notice, record })
-    }
-
-    async fn answered(&mut self, receipt: Receipt, unit: UnitId, claim: ClaimId) -> Result<(), Leave> {
+    async fn answered(&mut self, receipt: Receipt, hold: Hold) -> Result<(), Leave> {
         match receipt {
             Receipt::Accepted => {
-                self.aside.retain(|aside| aside.unit != unit);
-                self.in_hand = Some(Hold { unit, claim });
+                self.aside.remove(&hold.unit);
+                self.in_hand = Some(hold);
                 self.patience.close();
                 Ok(())
             }
-            Receipt::Busy => self.give_back(claim, BUSY).await,
+            Receipt::Busy => self.give_back(hold.claim, BUSY).await,
             Receipt::Unfit => {
-                self.set_aside(unit, UNFIT);
-                match self.release(&claim, UNFIT).await {
+                self.set_aside(hold.unit, UNFIT);
+                match self.release(&hold.claim, UNFIT).await {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        self.owed.push(claim);
+                        self.owed.push(hold.claim);
                         self.troubled(&error).await
                     }
                 }
             }
             Receipt::Gone => {
-                let parked = self.wiring.store.park(vec![claim.clone()], self.now(), ParkReason::SessionGone);
+                let parked =
+                    self.wiring.store.park(vec![hold.claim.clone()], self.now(), ParkReason::SessionGone);
                 if let Err(error) = parked.await {
                     tracing::debug!(session = %self.session, %error, "a completion without a session could not be parked yet");
-                    self.owed.push(claim);
+                    self.owed.push(hold.claim);
                 }
                 Err(Leave::Closed)
             }

@@ -13,7 +13,7 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+    AppendError, Due, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -132,6 +132,11 @@ impl Facts for SqliteStore {
     fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
         let session = session.clone();
         Box::pin(self.read(move |connection| due::of(connection, &session)))
+    }
+
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+        let session = session.clone();
+        Box::pin(self.read(move |connection| due::portion(connection, &session, (after, most))))
     }
 
     fn settle_request(

@@ -1,11 +1,11 @@
 //! What is due to a session: settled units whose results have not arrived, in the order in which they became ready.
 
 use super::{delivery, notices};
-use crate::encoding::from_json;
+use crate::encoding::{counter, from_json, stored};
 use crate::failure::Failure;
 use legwork_core::delivery::{DeliveryState, LedgerLine};
 use legwork_core::ids::{DelegationId, SessionId, UnitId};
-use legwork_core::ports::Undelivered;
+use legwork_core::ports::{Due, Undelivered};
 use rusqlite::{Connection, Row};
 
 /// Puts a unit that has become ready behind what is due to its session already.
@@ -29,25 +29,37 @@ pub(crate) fn leave(connection: &Connection, unit: i64) -> Result<(), Failure> {
 
 /// What is due to a session.
 pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Vec<Undelivered>, Failure> {
+    let due = portion(connection, session, (0, usize::MAX))?;
+    Ok(due.into_iter().map(|due| due.due).collect())
+}
+
+/// What is due to a session behind a place, at most so much of it.
+pub(crate) fn portion(
+    connection: &Connection,
+    session: &SessionId,
+    (after, most): (u64, usize),
+) -> Result<Vec<Due>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach, u.place \
-         FROM units u JOIN delegations d ON d.no = u.delegation WHERE u.due_to = ?1 ORDER BY u.due_no",
+        "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach, u.place, u.due_no \
+         FROM units u JOIN delegations d ON d.no = u.delegation \
+         WHERE u.due_to = ?1 AND u.due_no > ?2 ORDER BY u.due_no LIMIT ?3",
     )?;
-    let mut rows = statement.query((session.as_str(),))?;
+    let mut rows = statement.query((session.as_str(), stored(after), stored(most as u64)))?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
-        due.push(undelivered(row)?);
+        due.push(Due { place: counter(row.get(9)?), due: undelivered(row)? });
     }
     Ok(due)
 }
 
 fn undelivered(row: &Row<'_>) -> Result<Undelivered, Failure> {
-    let delivery = delivery::record(row)?;
+    let state = delivery::read(row, 0)?;
     let reach: Option<String> = row.get(7)?;
     let reach = reach.ok_or_else(|| Failure::corrupt("a delegation has lost the way to its session"))?;
-    let claimant = match delivery.state {
+    let claimant = match state {
         DeliveryState::Claimed { .. } => {
-            delivery.ledger.last().and_then(|line: &LedgerLine| line.claimant.clone())
+            let ledger = delivery::read_ledger(&row.get::<_, String>(4)?)?;
+            ledger.last().and_then(|line: &LedgerLine| line.claimant.clone())
         }
         DeliveryState::Held
         | DeliveryState::Ready { .. }
@@ -60,7 +72,7 @@ fn undelivered(row: &Row<'_>) -> Result<Undelivered, Failure> {
         unit: UnitId::from_stored(row.get::<_, String>(6)?),
         notice: notices::task_of(row.get(8)?),
         reach: from_json(&reach)?,
-        state: delivery.state,
+        state,
         claimant,
     })
 }

@@ -20,7 +20,10 @@ impl State {
             self.go_on(&append)?;
         }
         self.miss_steers(&append);
-        self.ready.extend(settled_units(&append));
+        for unit in settled_units(&append) {
+            let place = self.ready.last_key_value().map_or(1, |(last, _)| last + 1);
+            self.ready.insert(place, unit);
+        }
         Ok(())
     }
 

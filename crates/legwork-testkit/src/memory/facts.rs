@@ -9,7 +9,7 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+    AppendError, Due, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -149,7 +149,11 @@ impl Facts for MemoryStore {
     }
 
     fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
-        self.now(|state| Ok(whole::undelivered(state, session)))
+        self.now(|state| Ok(whole::due_to(state, session, 0).map(|due| due.due).collect()))
+    }
+
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+        self.now(|state| Ok(whole::due_to(state, session, after).take(most).collect()))
     }
 
     fn settle_request(

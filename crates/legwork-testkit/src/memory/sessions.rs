@@ -100,7 +100,7 @@ impl State {
             gone.iter()
                 .any(|delegation| delegation.record.accepted.units.iter().any(|other| other.id == *unit))
         };
-        self.ready.retain(|unit| !is_gone(unit));
+        self.ready.retain(|_, unit| !is_gone(unit));
         gone.len()
     }
 

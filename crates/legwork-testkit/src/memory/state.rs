@@ -22,8 +22,8 @@ pub(super) struct State {
     pub(super) last_request: u64,
     /// Whether new children may not start.
     pub(super) paused: bool,
-    /// Units in the order in which they became ready.
-    pub(super) ready: Vec<UnitId>,
+    /// Units by their places in the order in which they became ready.
+    pub(super) ready: BTreeMap<u64, UnitId>,
     pub(super) groups: Vec<(OwnerId, Actor, ProcessGroup)>,
     /// In the order they were created.
     pub(super) sessions: Vec<Session>,

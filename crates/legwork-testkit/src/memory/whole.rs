@@ -3,7 +3,7 @@
 use super::state::State;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, Epoch, OwnerId, SessionId, UnitId};
-use legwork_core::ports::{Found, StoreError, StoreHealth, Undelivered};
+use legwork_core::ports::{Due, Found, StoreError, StoreHealth, Undelivered};
 use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::steering::{Request, Wish};
 use legwork_core::time::Timestamp;
@@ -80,17 +80,21 @@ fn is_steer(request: &Request) -> bool {
     }
 }
 
-/// What is due to a session, in the order in which it became ready.
-pub(super) fn undelivered(state: &State, session: &SessionId) -> Vec<Undelivered> {
-    let of_session = |unit: &UnitId| {
+/// What is due to a session behind a place, in the order in which it became ready.
+pub(super) fn due_to<'a>(
+    state: &'a State,
+    session: &'a SessionId,
+    after: u64,
+) -> impl Iterator<Item = Due> + 'a {
+    let of_session = move |(place, unit): (&u64, &UnitId)| {
         let mut records = state.delegations.iter().map(|delegation| &delegation.record);
         records.find_map(|record| {
             let (delivery, notice) = delivery_of(record, unit)?;
             let is_due = record.accepted.lineage.session == *session && !delivery.state.is_final();
-            is_due.then(|| due((record, unit), delivery, notice))
+            is_due.then(|| Due { place: *place, due: due((record, unit), delivery, notice) })
         })
     };
-    state.ready.iter().filter_map(of_session).collect()
+    state.ready.range(after + 1..).filter_map(of_session)
 }
 
 /// Where a unit, or a notice, is; with the task that a notice tells of.

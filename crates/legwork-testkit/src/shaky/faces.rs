@@ -8,14 +8,15 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord, Steps,
-    StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Due, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord,
+    Steps, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::{Asked, Request, RequestRecord};
 use legwork_core::step::{Actor, Fence, StepRecord};
 use legwork_core::time::Timestamp;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Methods that go to the inner store as they are, if they have luck.
@@ -93,25 +94,23 @@ impl Facts for ShakyStore {
         let session = session.clone();
         self.meet(luck, move || {
             Box::pin(async move {
-                let mut units = self.inner.undelivered(&session).await?;
-                match self.bend {
-                    Some(Bend::ReadyBackwards) => units.reverse(),
-                    Some(Bend::ReadyOfStrangers) => {
-                        for other in self.inner.sessions(None).await? {
-                            units.extend(self.inner.undelivered(&other.session.id).await?);
-                        }
-                    }
-                    Some(
-                        Bend::ForgetsClaims
-                        | Bend::AcknowledgesAfterwards
-                        | Bend::KeepsClaims
-                        | Bend::RepeatsRequests
-                        | Bend::IgnoresFences
-                        | Bend::ForgetsRenewals,
-                    )
-                    | None => {}
-                }
-                Ok(units)
+                let due = self.bent_due(&session).await?;
+                self.read.fetch_add(due.len(), Ordering::Relaxed);
+                Ok(due.into_iter().map(|due| due.due).collect())
+            })
+        })
+    }
+
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+        let luck = self.luck("due", Content::Other);
+        let session = session.clone();
+        self.meet(luck, move || {
+            Box::pin(async move {
+                let mut due = self.bent_due(&session).await?;
+                due.retain(|due| due.place > after);
+                due.truncate(most);
+                self.read.fetch_add(due.len(), Ordering::Relaxed);
+                Ok(due)
             })
         })
     }
@@ -224,5 +223,38 @@ impl Conversations for ShakyStore {
         delete_session(id: &SessionId) -> ();
         discard_session(id: &SessionId, owner: &OwnerId) -> bool;
         history(id: &SessionId) -> Vec<Message>;
+    }
+}
+
+/// The place of what became ready last, and of the first unit of a stranger, where these are bent.
+const LAST_PLACE: u64 = 1 << 32;
+
+impl ShakyStore {
+    /// All that is due to a session, in the order in which this store gives it.
+    async fn bent_due(&self, session: &SessionId) -> Result<Vec<Due>, StoreError> {
+        let mut due = self.inner.due(session, 0, usize::MAX).await?;
+        match self.bend {
+            Some(Bend::ReadyBackwards) => {
+                due.reverse();
+                due.iter_mut().for_each(|due| due.place = LAST_PLACE - due.place);
+            }
+            Some(Bend::ReadyOfStrangers) => {
+                let others = self.inner.sessions(None).await?.into_iter().map(|other| other.session.id);
+                for (other, first) in others.zip((1..).map(|number: u64| number * LAST_PLACE)) {
+                    let strangers = self.inner.due(&other, 0, usize::MAX).await?;
+                    due.extend(strangers.into_iter().map(|due| Due { place: first + due.place, ..due }));
+                }
+            }
+            Some(
+                Bend::ForgetsClaims
+                | Bend::AcknowledgesAfterwards
+                | Bend::KeepsClaims
+                | Bend::RepeatsRequests
+                | Bend::IgnoresFences
+                | Bend::ForgetsRenewals,
+            )
+            | None => {}
+        }
+        Ok(due)
     }
 }

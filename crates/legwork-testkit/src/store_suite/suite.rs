@@ -68,6 +68,7 @@ macro_rules! store_suite {
             steers: a_pause_holds_for_the_whole_store,
             due: undelivered_units_come_in_the_order_they_became_ready,
             due: undelivered_units_tell_where_they_are,
+            due: k03_what_is_due_is_read_in_portions_that_neither_repeat_nor_lose_a_unit,
             notices: a_notice_goes_the_way_of_a_unit_and_is_none,
             notices: a_notice_ends_with_its_unit_and_keeps_nothing,
             notices: a_notice_without_an_early_failure_is_refused,

@@ -29,6 +29,7 @@ mod models;
 mod owner_death;
 mod pause;
 mod pictures;
+mod plenty;
 mod processes;
 mod released;
 mod reopened;

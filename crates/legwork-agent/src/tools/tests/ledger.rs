@@ -6,7 +6,7 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+    AppendError, Due, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -142,6 +142,9 @@ impl Facts for Ledger {
         closed()
     }
     fn undelivered(&self, _: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+        closed()
+    }
+    fn due(&self, _: &SessionId, _: u64, _: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
         closed()
     }
     fn settle_request(

@@ -6,7 +6,7 @@ use legwork_core::batch::Tenant;
 use legwork_core::child::ChildState;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::{Accepted, Append, Fact};
-use legwork_core::ids::{ChildId, Epoch, UnitId};
+use legwork_core::ids::{CallKey, ChildId, Epoch, UnitId};
 use legwork_core::ports::AppendError;
 use legwork_core::time::Timestamp;
 
@@ -64,6 +64,19 @@ pub async fn inv_06_a_repeated_call_is_answered_with_the_first_delegation(place:
     assert_eq!(same.map(drop), Err(AppendError::Repeated(id.clone())));
     assert_eq!(store.by_call_key(&sample::call_key(1)).await, Ok(Some(id)));
     assert_eq!(store.by_call_key(&sample::call_key(2)).await, Ok(None));
+
+    // Caller and call make the key together: one of them alone is nobody's.
+    let key = |caller: u32, call: u32| CallKey {
+        caller: sample::call_key(caller).caller,
+        call: sample::call_key(call).call,
+    };
+    for (n, (caller, call)) in (10..).zip([(1, 2), (2, 1), (2, 2)]) {
+        assert_eq!(store.by_call_key(&key(caller, call)).await, Ok(None), "({caller}, {call})");
+        let accepted = Accepted { call_key: Some(key(caller, call)), ..sample::accepted(n, &[&[0]]) };
+        let other = Owned::try_accept(&store, accepted).await.expect("it is another call");
+        assert_eq!(store.by_call_key(&key(caller, call)).await, Ok(Some(other.accepted.delegation.clone())));
+    }
+    assert_eq!(store.by_call_key(&key(1, 1)).await, Ok(Some(first.accepted.delegation.clone())));
 
     // Calls without a key have nothing to be recognised by.
     Owned::accept(&store, 3, &[&[0]]).await;

@@ -95,3 +95,50 @@ pub async fn undelivered_units_tell_where_they_are(place: &dyn Place) {
     ];
     assert_eq!(store.undelivered(&session).await, Ok(expected));
 }
+
+/// In portions it is the same list, and a unit keeps its place while others come and go.
+pub async fn k03_what_is_due_is_read_in_portions_that_neither_repeat_nor_lose_a_unit(place: &dyn Place) {
+    let store = place.open();
+    let session = sample::session_id(1);
+    let mut all = Vec::new();
+    for n in 2..9 {
+        let mut owned = accept(&store, of_one_session(n, &[&[0], &[1]], Reach::Push)).await;
+        owned.finish().await;
+        all.extend([owned.unit(0).clone(), owned.unit(1).clone()]);
+        Owned::accept(&store, n + 10, &[&[0]]).await.finish().await;
+    }
+    for most in [1, 3, 14, 15, usize::MAX] {
+        assert_eq!(in_portions(&store, &session, most).await, all, "{most} at once");
+    }
+    assert_eq!(store.due(&session, 0, 0).await, Ok(vec![]));
+    let listed = store.due(&session, 0, usize::MAX).await.expect("readable");
+    assert!(listed.windows(2).all(|pair| pair[0].place < pair[1].place) && listed[0].place > 0);
+    for (number, at) in [0, 3, 13].into_iter().enumerate() {
+        let claim = ClaimId::from_bits(number as u64);
+        store.claim(&all[at], claim.clone(), "taker", Timestamp(1)).await.expect("it is ready");
+        match at {
+            3 => store.release(vec![claim], Timestamp(1), "busy").await,
+            _ => store.acknowledge(vec![claim], Timestamp(1)).await,
+        }
+        .expect("the claim is current");
+    }
+    drop(store);
+    let store = place.open();
+    let left = [&all[1..13]].concat();
+    assert_eq!(in_portions(&store, &session, 5).await, left);
+    for due in &listed[1..13] {
+        let alone = store.due(&session, due.place - 1, 1).await.expect("readable");
+        assert_eq!((alone[0].place, &alone[0].due.unit), (due.place, &due.due.unit), "it keeps its place");
+    }
+}
+
+async fn in_portions(store: &Arc<dyn Store>, session: &SessionId, most: usize) -> Vec<UnitId> {
+    let (mut units, mut after) = (Vec::new(), 0);
+    loop {
+        let portion = store.due(session, after, most).await.expect("readable");
+        let Some(last) = portion.last() else { return units };
+        assert!(portion.len() <= most);
+        after = last.place;
+        units.extend(portion.into_iter().map(|due| due.due.unit));
+    }
+}

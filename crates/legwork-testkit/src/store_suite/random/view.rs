@@ -4,8 +4,8 @@ use super::appends::{self, DELEGATIONS, OWNERS};
 use super::calls::SESSIONS;
 use super::pair::Pair;
 use crate::store_suite::sample;
-use legwork_core::ids::DelegationId;
-use legwork_core::ports::Filter;
+use legwork_core::ids::{DelegationId, SessionId};
+use legwork_core::ports::{Filter, Pending, Store, StoreError, Undelivered};
 use legwork_core::step::Actor;
 
 pub(super) async fn compare_everything(pair: &Pair) {
@@ -17,6 +17,7 @@ pub(super) async fn compare_everything(pair: &Pair) {
         pair.both(&id, |store| store.session(&id)).await;
         pair.both(&id, |store| store.history(&id)).await;
         pair.both(&id, |store| store.undelivered(&id)).await;
+        pair.both(&id, |store| in_portions(store, id.clone())).await;
         pair.both(&id, |store| store.steps(&Actor::Session(id.clone()))).await;
         pair.both(&id, |store| store.delegations(Filter::OpenOf(id.clone()))).await;
         pair.both(&id, |store| store.delegations(Filter::Of(id.clone()))).await;
@@ -34,6 +35,19 @@ pub(super) async fn compare_everything(pair: &Pair) {
     }
     compare_requests(pair).await;
     compare_health(pair).await;
+}
+
+/// What is due to a session, read two by two; places only have to grow.
+fn in_portions(store: &dyn Store, session: SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+    Box::pin(async move {
+        let (mut all, mut after) = (Vec::new(), 0);
+        loop {
+            let portion = store.due(&session, after, 2).await?;
+            let Some(last) = portion.last().filter(|last| last.place > after) else { return Ok(all) };
+            after = last.place;
+            all.extend(portion.into_iter().map(|due| due.due));
+        }
+    })
 }
 
 async fn compare_delegation(pair: &Pair, n: u32) {

@@ -268,6 +268,8 @@ impl Chores {
     fn note_writes(&mut self, written: Option<Result<(), StoreError>>) {
         match written {
             Some(Err(error)) => {
+                // Which of them were pulses is not told apart: all are written again.
+                self.stored.clear();
                 if self.writes.is_closed() {
                     tracing::warn!(%error, "the progress of subagents, that a stop was carried out, or that results were not taken could not be stored; it is tried again");
                 }

@@ -83,3 +83,25 @@ async fn k35_a_store_that_takes_no_pulses_is_offered_them_less_and_less() {
     scene.troupe.say("told");
     scene.joined(&ticket).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn k35_a_pulse_that_the_store_did_not_take_is_offered_again_also_when_nothing_moves_any_more() {
+    let (scene, shaky) = shaky_scene().await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    scene.pass(Duration::from_secs(2)).await;
+    let beat = async || {
+        let record = scene.stored(&ticket.delegation).await;
+        record.children[0].pulse.as_ref().map(|(pulse, _)| pulse.beat).expect("a pulse is stored")
+    };
+    let before = beat().await;
+    shaky.fail(&["note_pulses"]);
+    scene.troupe.line("until told").tell(LineEvent::ToolMoved);
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(beat().await, before, "the store has not taken it");
+    shaky.recover();
+    scene.pass(MINUTE).await;
+    assert_eq!(beat().await, before + 1);
+    scene.troupe.say("told");
+    scene.joined(&ticket).await;
+}

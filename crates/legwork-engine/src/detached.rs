@@ -13,7 +13,7 @@ use std::slice;
 /// Records a call without running it. Its limits are those of whoever runs it.
 ///
 /// # Errors
-/// [`DispatchError`]; nothing exists then, unless the error says that this is not known.
+/// [`DispatchError`].
 pub(crate) async fn accept(
     wiring: &Wiring,
     batch: NewBatch,
@@ -33,15 +33,12 @@ pub(crate) async fn accept(
     };
     let Offered { fates, error } = offer(wiring.store.as_ref(), slice::from_ref(&append)).await;
     let failure = error.map(|error| error.to_string()).unwrap_or_default();
-    Err(DispatchError::Store(match fates.into_iter().next() {
-        Some(Fate::Recorded) => return Ok(ticket),
-        Some(Fate::Refused(error)) => error.to_string(),
-        Some(Fate::Absent) | None => failure,
-        Some(Fate::Unclear) => format!(
-            "{failure}, and it cannot be read whether the call was accepted all the same as {}; `legwork ps` tells",
-            append.delegation,
-        ),
-    }))
+    match fates.into_iter().next() {
+        Some(Fate::Recorded) => Ok(ticket),
+        Some(Fate::Refused(error)) => Err(DispatchError::Store(error.to_string())),
+        Some(Fate::Absent) | None => Err(DispatchError::Store(failure)),
+        Some(Fate::Unclear) => Err(DispatchError::Unclear { why: failure, delegation: append.delegation }),
+    }
 }
 
 /// The ids of a new delegation, with its transcripts created.

@@ -78,7 +78,7 @@ pub trait Delegator: Send + Sync {
     fn watch(&self) -> Box<dyn Watch>;
 }
 
-/// Why a call was not accepted. Nothing exists then.
+/// Why a call was not accepted. Nothing exists then, but for [`DispatchError::Unclear`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DispatchError {
     /// A rule or a limit forbids it.
@@ -87,6 +87,16 @@ pub enum DispatchError {
     /// The store could not record it.
     #[error("the delegation could not be recorded: {0}; nothing was started, and calling again is safe")]
     Store(String),
+    /// The store failed, and it cannot be read whether it recorded the call all the same.
+    #[error(
+        "{why}, and it cannot be read whether the call was accepted all the same, as {delegation}. Once the state folder can be read, `legwork show {delegation}` tells; call again only if there is no such delegation"
+    )]
+    Unclear {
+        /// What the store said.
+        why: String,
+        /// What the call would have become.
+        delegation: DelegationId,
+    },
     /// The engine has ended.
     #[error("the engine is shutting down; nothing was started")]
     Closed,

@@ -215,7 +215,7 @@ impl From<DispatchError> for CliError {
                 | Refusal::Stopping
                 | Refusal::Empty,
             ) => Kind::Input,
-            DispatchError::Store(_) => Kind::State,
+            DispatchError::Store(_) | DispatchError::Unclear { .. } => Kind::State,
             DispatchError::Closed => Kind::Internal,
         };
         CliError::new(kind, error.to_string())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
 use legwork_core::ports::{Facts, Liveness, Processes, Store};
-use legwork_core::record::OwnerRecord;
+use legwork_core::record::{Lease, OwnerRecord};
 use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
 use legwork_engine::lease;
@@ -69,30 +69,52 @@ pub fn is_dead(other: &OwnerRecord) -> bool {
     other.liveness(&SystemProcesses) == Liveness::Dead
 }
 
-/// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone. It
-/// answers at once unless the lease looks stale or the system says that the process is stopped; a line on stderr says that it
-/// watches and for how long at most, unless `quiet`.
+/// A process that seems to live and may stand still. Nothing is decided by that.
+pub struct Suspect {
+    pid: u32,
+    is_stopped: bool,
+    lease: Lease,
+}
+
+impl Suspect {
+    /// Says that it is watched, and for how long at most.
+    pub fn tell(&self) {
+        let seconds = self.lease.period.as_secs();
+        let why = if self.is_stopped { "is stopped and" } else { "is there and" };
+        stderr::tell(&format!(
+            "note: process {} {why} does not renew its lease of {seconds} s; it is watched for {} s at most before its work is taken over",
+            self.pid,
+            3 * seconds + 1
+        ));
+    }
+}
+
+/// Whether a process that seems to live is worth watching: its lease looks stale, or the system says that it is stopped.
+///
+/// # Errors
+/// When the store fails.
+pub async fn may_stand_still(store: &dyn Facts, other: &OwnerRecord) -> Result<Option<Suspect>, CliError> {
+    let is_stopped = SystemProcesses.is_stopped(&other.process) && !other.gone;
+    let lease = match lease::looks_stale(store, Clock::start(), other).await? {
+        Some(stale) => Some(stale),
+        None if is_stopped => store.lease(&other.id).await?,
+        None => None,
+    };
+    Ok(lease.map(|lease| Suspect { pid: other.process.pid, is_stopped, lease }))
+}
+
+/// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone, and what
+/// it had is free for whoever asks: only for somebody who can go on with it. It answers at once unless the process
+/// [may stand still](may_stand_still); a line on stderr says that it watches, unless `quiet`.
 ///
 /// # Errors
 /// When the store fails.
 pub async fn has_stood_still(store: &dyn Facts, other: &OwnerRecord, quiet: bool) -> Result<bool, CliError> {
-    let clock = Clock::start();
-    let stopped = SystemProcesses.is_stopped(&other.process) && !other.gone;
-    let watched = match lease::looks_stale(store, clock, other).await? {
-        Some(stale) => Some(stale),
-        None if stopped => store.lease(&other.id).await?,
-        None => None,
-    };
-    let Some(watched) = watched else { return Ok(false) };
+    let Some(suspect) = may_stand_still(store, other).await? else { return Ok(false) };
     if !quiet {
-        let (pid, seconds) = (other.process.pid, watched.period.as_secs());
-        let why = if stopped { "is stopped and" } else { "is there and" };
-        stderr::tell(&format!(
-            "note: process {pid} {why} does not renew its lease of {seconds} s; it is watched for {} s at most before its work is taken over",
-            3 * seconds + 1
-        ));
+        suspect.tell();
     }
-    Ok(lease::has_run_out(store, clock, other).await?)
+    Ok(lease::has_run_out(store, Clock::start(), other).await?)
 }
 
 /// Enters this process into the store.

@@ -101,8 +101,10 @@ pub async fn to_resume(
     }
     if let Some(holder) = holder_alive(&record) {
         let store = state::open_to_work(invocation)?;
-        let stands_still = owner::has_stood_still(store.as_ref(), holder, invocation.common.quiet).await?;
-        if !stands_still && !Patience::of(settings, invocation).outlasts(&store, (id, holder)).await? {
+        // One that stands still is watched when the session is opened: whoever cannot talk in it takes it from nobody.
+        let may_be_free = owner::may_stand_still(store.as_ref(), holder).await?.is_some()
+            || Patience::of(settings, invocation).outlasts(&store, (id, holder)).await?;
+        if !may_be_free {
             return Err(open_elsewhere(id, holder));
         }
     }
@@ -142,7 +144,7 @@ pub fn is_conversation(record: &SessionRecord) -> bool {
 /// # Errors
 /// When another process has it open, or it is gone.
 pub async fn hold(store: &SqliteStore, owner: &Owner, id: &SessionId) -> Result<(), CliError> {
-    match try_to_hold(store, owner, id).await? {
+    match try_to_hold(store, owner, (id, true)).await? {
         None => Ok(()),
         Some(holder) => Err(open_elsewhere(id, &holder)),
     }
@@ -157,7 +159,7 @@ pub async fn hold_in_time(
     owner: &Owner,
     (id, patience): (&SessionId, Patience),
 ) -> Result<(), CliError> {
-    match try_to_hold(store, owner, id).await? {
+    match try_to_hold(store, owner, (id, patience.quiet)).await? {
         None => Ok(()),
         Some(holder) if patience.outlasts(store, (id, &holder)).await? => hold(store, owner, id).await,
         Some(holder) => Err(open_elsewhere(id, &holder)),
@@ -168,7 +170,7 @@ pub async fn hold_in_time(
 async fn try_to_hold(
     store: &SqliteStore,
     owner: &Owner,
-    id: &SessionId,
+    (id, quiet): (&SessionId, bool),
 ) -> Result<Option<OwnerRecord>, CliError> {
     let mut dead = None;
     let mut tries = 0;
@@ -178,7 +180,7 @@ async fn try_to_hold(
             Held::Here => return Ok(None),
             Held::Unknown => return Err(lookup::unknown(id.as_str())),
             Held::By(holder) => {
-                let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, true).await?;
+                let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, quiet).await?;
                 if !gone || tries >= HOLD_TRIES {
                     return Ok(Some(holder));
                 }

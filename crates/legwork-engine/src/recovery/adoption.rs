@@ -82,6 +82,10 @@ impl Handle {
                 continue;
             }
             let whose = owners.of(&tree).await?;
+            if whose == Whose::Somebodys {
+                owners.leave(&tree, recovered);
+                continue;
+            }
             let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
             let mut withheld = self.withheld(&tree, &toll).await;
             match whose {
@@ -119,6 +123,24 @@ impl Handle {
             }
         }
         Ok(found)
+    }
+
+    /// What this process lacks to go on with anything of `orphans`, if their owners were gone; `None` where something could go
+    /// on. Nothing is touched, and nobody watched.
+    ///
+    /// # Errors
+    /// [`RecoveryError`].
+    pub async fn obstacle(&self, orphans: &Orphans) -> Result<Option<String>, RecoveryError> {
+        let (rescuer, mut obstacle) = (self.rescuer(), None);
+        for tree in trees::of(rescuer.store, orphans).await? {
+            let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+            let withheld = self.withheld(&tree, &toll).await;
+            if !withheld.is_all {
+                return Ok(None);
+            }
+            obstacle = obstacle.or(withheld.lacking.into_iter().next().map(|(_, lacks)| lacks));
+        }
+        Ok(obstacle)
     }
 
     fn rescuer(&self) -> Rescuer<'_> {

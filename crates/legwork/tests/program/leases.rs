@@ -135,3 +135,55 @@ fn k34_the_tasks_of_a_process_that_stands_still_go_on_elsewhere_and_the_late_one
     let late = late.wait();
     assert_once(&home, &server, &late);
 }
+
+fn without_model(order: Order<'_>) -> Order<'_> {
+    hasty(order).without("LEGWORK_MODEL").without("LEGWORK_BASE_URL").without("LEGWORK_API_KEY")
+}
+
+/// Whoever could not go on with the work declares nobody gone: it would be nobody's then.
+#[test]
+fn k34_who_has_no_model_waits_for_a_process_that_stands_still_and_takes_nothing_from_it() {
+    let script = Script::new().step(gate("here").say("the answer"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let owner = hasty(home.legwork(&["delegate", "--goal", "this is the piece of work"])).start();
+    let id = owner.delegation();
+    server.gate("here").wait_reached();
+    owner.signal(Signal::SIGSTOP);
+    until_stale(&home);
+    let waiting = without_model(home.legwork(&["results", &id, "--wait"])).start();
+    let words = "it is waited for all the same";
+    until("it to be said that nobody is watched", || waiting.stderr().contains(words).then_some(()));
+    owner.signal(Signal::SIGCONT);
+    server.gate("here").open();
+    let late = owner.wait();
+    assert_eq!(late.code, 0, "nothing was taken from it: {late}");
+    let ended = waiting.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.stdout.contains("the answer"), "{ended}");
+}
+
+/// The same for a session: who cannot talk in it takes it from nobody.
+#[test]
+fn k34_who_has_no_model_takes_no_session_from_a_process_that_stands_still() {
+    let script = Script::new().step(gate("here").say("the answer"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let owner = hasty(home.legwork(&["run", "this is the prompt"])).start();
+    server.gate("here").wait_reached();
+    owner.signal(Signal::SIGSTOP);
+    until_stale(&home);
+    for order in [home.legwork(&["run", "and now?", "--last"]), home.legwork(&["chat", "--resume"])] {
+        let refused = without_model(order).run();
+        assert_eq!(refused.code, 3, "{refused}");
+        assert!(refused.stderr.contains("no model"), "{refused}");
+    }
+    owner.signal(Signal::SIGCONT);
+    server.gate("here").open();
+    let ended = owner.wait();
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (0, "the answer\n"),
+        "nothing was taken from it: {ended}"
+    );
+}

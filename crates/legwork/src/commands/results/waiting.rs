@@ -10,11 +10,12 @@ use legwork_core::record::DelegationRecord;
 use legwork_engine::Hold;
 use legwork_engine::recovery::Orphans;
 use legwork_sqlite::SqliteStore;
+use tokio::time::Instant;
 
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::model_source::Models;
-use crate::owner::{self, Owner};
+use crate::owner::{self, Owner, Suspect};
 use crate::signals::{Asked, EndedBy, Signals};
 use crate::wire::Workplace;
 use crate::{lookup, orphans, state, stderr};
@@ -23,6 +24,8 @@ use crate::{lookup, orphans, state, stderr};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How often work that this process gave up is taken up again by one wait.
 const TAKEN_UP_AGAIN_MAX: u32 = 3;
+/// After a process was watched that may stand still, or could not be, it is left alone for this long.
+const WATCH_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// How the wait ended.
 pub(super) enum Waited {
@@ -62,7 +65,8 @@ async fn wait(
     (signals, workplace): (&mut Signals, &mut Option<Workplace>),
 ) -> Result<Option<Exit>, CliError> {
     let quiet = invocation.common.quiet;
-    let (mut told, mut told_of_pause, mut times) = (false, false, 0);
+    let (mut told, mut told_of_pause, mut told_of_silence, mut times) = (false, false, false, 0);
+    let mut watch_again = Instant::now();
     loop {
         let record = store.delegation(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
         if record.is_settled() {
@@ -73,7 +77,7 @@ async fn wait(
         }
         let looked = tokio::select! {
             asked = signals.next() => return Ok(Some(asked.exit())),
-            looked = whose(&record, store, (workplace.as_ref(), quiet)) => looked?,
+            looked = whose(&record, store, workplace.as_ref()) => looked?,
         };
         if let Whose::GivenUpHere(why) = &looked {
             times += 1;
@@ -83,18 +87,29 @@ async fn wait(
         }
         match looked {
             Whose::Nobodys | Whose::GivenUpHere(_) => {
-                let place = match workplace {
-                    Some(place) => place,
-                    None => {
-                        let settings = invocation.settings()?;
-                        let models = Models::for_work_of_others(invocation, &settings).await?;
-                        workplace.insert(Workplace::open_with(invocation, &settings, models).await?)
-                    }
-                };
+                let place = equipped(invocation, workplace).await?;
                 tokio::select! {
                     asked = signals.next() => return Ok(Some(asked.exit())),
                     taken = take_up(place, (id, &looked), quiet) => taken?,
                 }
+            }
+            Whose::Silents(_) if Instant::now() < watch_again => {}
+            Whose::Silents(ref suspect) => {
+                let place = equipped(invocation, workplace).await?;
+                let obstacle = place.handle.obstacle(&Orphans::Of(id.clone())).await?;
+                if !quiet && !std::mem::replace(&mut told_of_silence, true) {
+                    match &obstacle {
+                        Some(lacks) => stderr::tell(&unwatched(record.owner.process.pid, id, lacks)),
+                        None => suspect.tell(),
+                    }
+                }
+                if obstacle.is_none() {
+                    tokio::select! {
+                        asked = signals.next() => return Ok(Some(asked.exit())),
+                        taken = take_up(place, (id, &looked), quiet) => taken?,
+                    }
+                }
+                watch_again = Instant::now() + WATCH_AGAIN_AFTER;
             }
             Whose::Anothers => {
                 if !quiet && !std::mem::replace(&mut told, true) && workplace.is_none() {
@@ -114,12 +129,36 @@ async fn wait(
     }
 }
 
+/// This process with what it needs to go on with work of others.
+async fn equipped<'a>(
+    invocation: &Invocation,
+    workplace: &'a mut Option<Workplace>,
+) -> Result<&'a mut Workplace, CliError> {
+    match workplace {
+        Some(place) => Ok(place),
+        None => {
+            let settings = invocation.settings()?;
+            let models = Models::for_work_of_others(invocation, &settings).await?;
+            Ok(workplace.insert(Workplace::open_with(invocation, &settings, models).await?))
+        }
+    }
+}
+
+/// Said where nobody is declared gone, because the work could not go on here.
+fn unwatched(pid: u32, id: &DelegationId, lacks: &str) -> String {
+    format!(
+        "note: process {pid} does not renew its lease; it is waited for all the same, because {id} could not go on here: {lacks}"
+    )
+}
+
 /// Who works on what is waited for.
 enum Whose {
     /// The process that did is gone.
     Nobodys,
     /// Another one that lives, or may.
     Anothers,
+    /// The same, and it may stand still: whoever goes on with the work watches that first.
+    Silents(Suspect),
     /// This one.
     InHand,
     /// Nobody: it is this one's, and it has given it up for this reason.
@@ -129,7 +168,7 @@ enum Whose {
 async fn whose(
     record: &DelegationRecord,
     store: &SqliteStore,
-    (workplace, quiet): (Option<&Workplace>, bool),
+    workplace: Option<&Workplace>,
 ) -> Result<Whose, CliError> {
     let hold = match workplace {
         Some(place) => place.handle.hold_of(record).await?,
@@ -146,8 +185,8 @@ async fn whose(
     if was_ours || orphans::is_orphaned(record) {
         return Ok(Whose::Nobodys);
     }
-    let has_stood_still = owner::has_stood_still(store, &record.owner, quiet).await?;
-    Ok(if has_stood_still { Whose::Nobodys } else { Whose::Anothers })
+    let suspect = owner::may_stand_still(store, &record.owner).await?;
+    Ok(suspect.map_or(Whose::Anothers, Whose::Silents))
 }
 
 /// Goes on with it here. What of it can go on does; after that the rest is nobody's again, and is asked for once more.
@@ -167,7 +206,9 @@ async fn take_up(
             }
             recovered
         }
-        Whose::Nobodys | Whose::Anothers | Whose::InHand => orphans::take_up(place, &orphans, quiet).await?,
+        Whose::Nobodys | Whose::Anothers | Whose::Silents(_) | Whose::InHand => {
+            orphans::take_up(place, &orphans, quiet).await?
+        }
     };
     orphans::cannot_go_on(&recovered).filter(|_| recovered.taken.is_empty()).map_or(Ok(()), Err)
 }

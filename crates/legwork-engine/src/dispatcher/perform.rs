@@ -140,15 +140,19 @@ impl Dispatcher {
 
     /// Presses a stop on a running child. The force may only rise, and the first reason stays.
     fn press(&mut self, child: &ChildId, notice: StopNotice) {
-        self.waiting.slots.remove(child);
         // A child whose start still waits for its record has no run; it finds the stop when it begins.
-        let Some(run) = self.runs.get(child) else { return };
-        run.stop.send_modify(|pressed| {
-            *pressed = Some(match *pressed {
-                Some(before) => StopNotice { reason: before.reason, force: before.force.max(notice.force) },
-                None => notice,
+        if let Some(run) = self.runs.get(child) {
+            run.stop.send_modify(|pressed| {
+                *pressed = Some(match *pressed {
+                    Some(before) => {
+                        StopNotice { reason: before.reason, force: before.force.max(notice.force) }
+                    }
+                    None => notice,
+                });
             });
-        });
+        }
+        // Only now: whoever waits for a slot looks for the reason when the wait ends.
+        self.waiting.slots.remove(child);
     }
 
     fn child_settled(&mut self, child: &ChildId, outcome: Outcome) {

@@ -242,12 +242,18 @@ async fn of_a_shell(workplace: &Workplace, record: &DelegationRecord) -> Result<
 
 async fn park(workplace: &Workplace, record: &DelegationRecord) -> Result<(), StoreError> {
     let owner = &workplace.owner;
-    for (unit, delivery) in record.accepted.units.iter().zip(&record.deliveries) {
-        if !matches!(delivery.state, DeliveryState::Ready { .. }) {
-            continue;
+    let claimant = owner.record.claimant();
+    for (place, delivery) in record.deliveries.iter().enumerate() {
+        match delivery.state {
+            // What was claimed here and could not be put aside is claimed still.
+            DeliveryState::Ready { .. } | DeliveryState::Claimed { .. } => {}
+            DeliveryState::Held
+            | DeliveryState::Parked(_)
+            | DeliveryState::Delivered
+            | DeliveryState::Dismissed => continue,
         }
-        let claimant = owner.record.claimant();
-        let claim = workplace.store.claim(&unit.id, owner.new_claim(), &claimant, owner.now()).await?;
+        let taker = owner.taker(workplace.store.as_ref());
+        let claim = taker.take_unit((record, place), &claimant, || owner.new_claim()).await?;
         if let Some(claim) = claim {
             workplace.store.park(vec![claim], owner.now(), ParkReason::NoConversation).await?;
         }

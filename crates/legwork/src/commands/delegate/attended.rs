@@ -242,11 +242,10 @@ impl<'a> Joins<'a> {
         while let Some((unit, joined)) = self.units.next().await {
             match joined {
                 Ok(joined) if !self.units.is_empty() => return Settled::Unit(unit, Box::new(joined)),
-                // The last one comes with the whole, which also claims what these waits have claimed. It is waited for all the
-                // same: a claim that is under way when its wait is dropped is seen by nobody.
-                Ok(_) => {}
-                // What stands in the way of a unit is told by the whole.
-                Err(_) => self.units.clear(),
+                // The last one comes with the whole, which also claims what these waits have claimed, and what stands in the way
+                // of a unit is told by the whole. All are waited for: a claim that is under way when its wait is dropped is
+                // seen by nobody.
+                Ok(_) | Err(_) => {}
             }
         }
         Settled::All((&mut self.all).await.map(Box::new))

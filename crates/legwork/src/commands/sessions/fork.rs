@@ -86,10 +86,10 @@ async fn copy(
         acknowledge: Vec::new(),
     };
     let written = store.append_turn(turn).await;
-    store.release_session(&to.id, &owner.record.id).await?;
-    if let Err(error) = written {
+    let released = store.release_session(&to.id, &owner.record.id).await;
+    if let Err(error) = written.and(released) {
         if let Err(left) = store.delete_session(&to.id).await {
-            tracing::warn!(session = %to.id, error = %left, "an empty copy could not be removed");
+            tracing::warn!(session = %to.id, error = %left, "a copy that is not whole could not be removed");
         }
         return Err(error.into());
     }

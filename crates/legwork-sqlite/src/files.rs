@@ -21,19 +21,28 @@ pub(crate) fn prepare(path: &Path) -> Result<(), StoreError> {
         let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
         made.map_err(|error| failure::of_io(&error, folder))?;
     }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
-    let file = options.open(path).map_err(|error| failure::of_io(&error, path))?;
     let told = |error: io::Error| failure::of_io(&error, path);
-    let mode = file.metadata().map_err(told)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(told)?;
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(told(io::ErrorKind::IsADirectory.into())),
+        Ok(found) if found.permissions().mode() & 0o077 == 0 => Ok(()),
+        Ok(_) => fs::set_permissions(path, Permissions::from_mode(FILE_MODE)).map_err(told),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(path).map_err(told),
+        Err(error) => Err(told(error)),
     }
-    Ok(())
+}
+
+/// Creates the empty file. One that is there is never opened and closed beside SQLite: by that a process would lose every lock
+/// that it holds on it through other connections.
+fn create(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
+        // Another process was faster, with the same rights.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    }
 }
 
 /// Which file stands at a path: two paths with one identity are one file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
@@ -79,7 +88,7 @@ pub(crate) fn backup_path(path: &Path, version: u32) -> PathBuf {
 
 /// The bytes of the database and its side files.
 pub(crate) fn bytes(path: &Path) -> u64 {
-    let side = ["-wal", "-shm"].map(|suffix| beside(path, suffix));
+    let side = [log_path(path), index_path(path)];
     // A side file that is not there holds nothing.
     side.iter()
         .map(PathBuf::as_path)
@@ -89,14 +98,24 @@ pub(crate) fn bytes(path: &Path) -> u64 {
         .sum()
 }
 
+/// The log beside the database.
+pub(crate) fn log_path(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// The index of that log.
+pub(crate) fn index_path(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
 /// Whether commits may lie in a log beside the database.
 pub(crate) fn has_log(path: &Path) -> bool {
-    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+    fs::metadata(log_path(path)).is_ok_and(|log| log.len() > 0)
 }
 
 /// Whether the index of that log is there.
 pub(crate) fn has_index(path: &Path) -> bool {
-    fs::metadata(beside(path, "-shm")).is_ok_and(|index| index.len() > 0)
+    fs::metadata(index_path(path)).is_ok_and(|index| index.len() > 0)
 }
 
 /// Writes so many bytes beside the database and takes them away again. The file has no name by the time it grows, so that

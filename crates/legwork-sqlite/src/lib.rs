@@ -10,6 +10,7 @@ mod encoding;
 mod faces;
 mod failure;
 mod files;
+mod log;
 mod opening;
 mod options;
 mod readers;

@@ -1,6 +1,7 @@
 //! The store as its users hold it: one writer, some readers.
 
 use crate::failure::{self, Failure};
+use crate::log::Opened;
 use crate::opening::{self, Sight};
 use crate::options::StoreOptions;
 use crate::readers::Readers;
@@ -22,6 +23,8 @@ pub struct SqliteStore {
     writer: Result<Writer, StoreError>,
     readers: Arc<Readers>,
     options: StoreOptions,
+    /// The last to go.
+    _opened: Opened,
 }
 
 impl SqliteStore {
@@ -31,15 +34,16 @@ impl SqliteStore {
     /// It blocks, for at most a few seconds when another process holds the file.
     ///
     /// # Errors
-    /// `ReadOnly` for a place that cannot be written, `Corrupt` for a file that is no database of ours, `Newer` for
-    /// one of a later legwork, `Full`, `Locked`, or `Io`. The file is unchanged then.
+    /// `ReadOnly` for a place that cannot be written, `Corrupt` for a file that is no database of ours or whose log lacks
+    /// what was committed, `Newer` for one of a later legwork, `Full`, `Locked`, or `Io`. The file is unchanged then.
     pub fn open(path: &Path, options: StoreOptions) -> Result<SqliteStore, StoreError> {
         let path = path::absolute(path).map_err(|error| failure::of_io(&error, path))?;
         files::prepare(&path)?;
+        let opened = Opened::after_a_look(&path)?;
         let connection = ready(&path, options).map_err(|failure| failure.told(&path))?;
         let writer = Writer::start(connection, &path)?;
         let readers = Arc::new(Readers::new(&path, Sight::Shared, options.lock_wait));
-        Ok(SqliteStore { path, writer: Ok(writer), readers, options })
+        Ok(SqliteStore { path, writer: Ok(writer), readers, options, _opened: opened })
     }
 
     /// Opens the database file at `path` for someone who only wants to look; `None` when there is none, and none
@@ -68,6 +72,7 @@ impl SqliteStore {
         why: StoreError,
     ) -> Result<SqliteStore, StoreError> {
         let path = path::absolute(path).map_err(|error| failure::of_io(&error, path))?;
+        let opened = Opened::after_a_look(&path)?;
         let mut answer = Err(why.clone());
         for sight in Sight::of_unwritable(&path) {
             answer = look(&path, (sight, options), &why).map(|()| sight);
@@ -77,7 +82,7 @@ impl SqliteStore {
             }
         }
         let readers = Arc::new(Readers::new(&path, answer?, options.lock_wait));
-        Ok(SqliteStore { path, writer: Err(why), readers, options })
+        Ok(SqliteStore { path, writer: Err(why), readers, options, _opened: opened })
     }
 
     /// Why nothing can be written, if that is so: the store can be looked at and every write is refused with this.
@@ -129,6 +134,10 @@ impl Drop for SqliteStore {
 
 fn ready(path: &Path, options: StoreOptions) -> Result<Connection, Failure> {
     let connection = opening::writer(path, options)?;
+    if connection.is_readonly("main")? {
+        // SQLite opens what may not be written all the same.
+        return Err(StoreError::ReadOnly(format!("{} (permission denied)", path.display())).into());
+    }
     schema::check(&connection)?;
     opening::make_durable(&connection, options.lock_wait)?;
     schema::bring_up(&connection, path)?;

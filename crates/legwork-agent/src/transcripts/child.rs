@@ -2,7 +2,7 @@
 
 use super::entry::{Cut, Entry};
 use super::line::{self, Role};
-use super::logs::Tail;
+use super::logs::{End, Head, Tail};
 use crate::redact::redact;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
@@ -11,6 +11,9 @@ use std::path::PathBuf;
 
 /// Streamed text that makes a line of its own however long the reply goes on (LIVE-4).
 const HELD_MAX: usize = 4000;
+
+/// The last line of a head.
+pub(super) const HEAD_END: &str = "# one line an event; this file only grows";
 
 /// A transcript.
 pub(super) struct Transcript {
@@ -31,38 +34,47 @@ pub(super) struct Transcript {
 impl Transcript {
     /// A transcript that begins with its head.
     pub(super) fn new(path: PathBuf, heading: &Heading) -> Self {
-        let mut transcript = Transcript {
+        let mut transcript = Transcript::empty(path);
+        transcript.begin(heading);
+        transcript
+    }
+
+    /// A transcript of which the beginning is in its file already: another process goes on with its child. What is there stays
+    /// as it is; a line that was cut off is ended, and said to have been. A head that is not whole is written again.
+    pub(super) fn gone_on(path: PathBuf, tail: Tail, heading: &Heading, at: Timestamp) -> Self {
+        let mut transcript = Transcript { begun: true, made: true, ..Transcript::empty(path) };
+        let cut_off = match tail.end {
+            End::Whole => "",
+            End::Torn => "the line above was cut off; ",
+        };
+        if tail.end == End::Torn {
+            transcript.lines.push('\n');
+        }
+        if tail.head == Head::Lacking {
+            transcript.begin(heading);
+        }
+        let text = format!("{cut_off}from here on another process runs it, from its last finished step on");
+        transcript.line(at, Role::Note, &Cut { text, omitted: 0 });
+        transcript
+    }
+
+    fn empty(path: PathBuf) -> Self {
+        Transcript {
             path,
-            lines: head(heading),
+            lines: String::new(),
             text: Held::new(Role::Assistant),
             thought: Held::new(Role::Think),
             begun: false,
             made: false,
             given_up: false,
-        };
-        let context = heading.context.as_deref().map(|context| format!(" — context: {context}"));
-        let kickoff = format!("{}{}", heading.goal, context.unwrap_or_default());
-        transcript.line(heading.at, Role::User, &Cut { text: kickoff, omitted: 0 });
-        transcript
+        }
     }
 
-    /// A transcript of which the beginning is in its file already: another process goes on with its child.
-    pub(super) fn gone_on(path: PathBuf, tail: Tail, at: Timestamp) -> Self {
-        let mut transcript = Transcript {
-            path,
-            lines: match tail {
-                Tail::Whole => String::new(),
-                Tail::Torn => "\n".to_owned(),
-            },
-            text: Held::new(Role::Assistant),
-            thought: Held::new(Role::Think),
-            begun: true,
-            made: true,
-            given_up: false,
-        };
-        let text = "from here on another process runs it, from its last finished step on".to_owned();
-        transcript.line(at, Role::Note, &Cut { text, omitted: 0 });
-        transcript
+    fn begin(&mut self, heading: &Heading) {
+        self.lines.push_str(&head(heading));
+        let context = heading.context.as_deref().map(|context| format!(" — context: {context}"));
+        let kickoff = format!("{}{}", heading.goal, context.unwrap_or_default());
+        self.line(heading.at, Role::User, &Cut { text: kickoff, omitted: 0 });
     }
 
     /// Takes in what the child told.
@@ -114,8 +126,7 @@ impl Transcript {
 
 fn head(heading: &Heading) -> String {
     format!(
-        "# delegation {}, task {}, subagent {}\n# goal: {}\n# model {}, accepted {}\n\
-         # one line an event; this file only grows\n",
+        "# delegation {}, task {}, subagent {}\n# goal: {}\n# model {}, accepted {}\n{HEAD_END}\n",
         heading.delegation,
         heading.task_index,
         heading.child,

@@ -4,7 +4,7 @@
 //! It does not wait for anything: whoever reads decides when to look again, and whether a writer is dead that has left no
 //! end mark.
 
-use super::line::is_final;
+use super::line::{is_final, is_one};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -64,6 +64,13 @@ impl Follow {
         Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
+    /// The beginnings of lines that were never written to their ends. For whoever knows that nobody writes any more.
+    pub fn cut_off(&self) -> Vec<String> {
+        let torn = self.readers.iter().filter(|reader| !reader.rest.is_empty());
+        torn.map(|reader| format!("{}{} [cut off here]", reader.source.label, text_of(&reader.rest)))
+            .collect()
+    }
+
     /// Whether the end mark of every transcript was read.
     pub fn has_ended(&self) -> bool {
         self.readers.iter().all(|reader| reader.ended)
@@ -85,19 +92,43 @@ impl Reader {
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
         let unfinished = self.rest.split_off(end + 1);
         let whole = std::mem::replace(&mut self.rest, unfinished);
-        for line in String::from_utf8_lossy(&whole).lines() {
-            self.ended |= is_final(line);
-            self.last = self.last.next(line);
+        for line in whole.split_inclusive(|byte| *byte == b'\n') {
+            let line = legible(line.strip_suffix(b"\n").unwrap_or(line));
+            self.ended |= is_final(&line);
+            self.last = self.last.next(&line);
             lines.push((self.last, format!("{}{line}", self.source.label)));
         }
         Ok(())
     }
 }
 
+/// A line as it may be shown. No writer here writes what is no text, or anything but lines of one form: where that is so, the
+/// file was damaged, and the line says so (K43).
+fn legible(line: &[u8]) -> String {
+    let text = text_of(line);
+    if is_one(&text) { text } else { format!("{text} [damaged: this is not a whole line]") }
+}
+
+/// What of these bytes is text, and how many are not.
+fn text_of(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let mut no_text = 0;
+    for chunk in bytes.utf8_chunks() {
+        no_text += chunk.invalid().len();
+        for character in chunk.valid().chars() {
+            if character.is_control() { no_text += character.len_utf8() } else { text.push(character) }
+        }
+    }
+    if no_text > 0 {
+        text.push_str(&format!(" [damaged: {no_text} bytes here are no text]"));
+    }
+    text
+}
+
 impl When {
-    /// The time of the next line; one without a time, such as a head line, belongs to the one before it.
+    /// The time of the next line; one without a time, such as a head line or half a line, belongs to the one before it.
     fn next(self, line: &str) -> When {
-        let Some(second) = second_of_day(line) else { return self };
+        let Some(second) = second_of_day(line).filter(|_| is_one(line)) else { return self };
         // A step back of half a day is midnight; a smaller one is a clock that was set.
         let day = self.day + u32::from(second + 12 * 3600 < self.second);
         When { day, second }
@@ -108,7 +139,8 @@ fn second_of_day(line: &str) -> Option<u32> {
     let (time, _) = line.split_once(' ')?;
     let mut parts = time.splitn(3, ':').map(|part| part.parse::<u32>().ok());
     let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
-    Some(hour * 3600 + minute * 60 + second)
+    let is_time = hour < 24 && minute < 60 && second < 60;
+    is_time.then(|| hour * 3600 + minute * 60 + second)
 }
 
 #[cfg(test)]

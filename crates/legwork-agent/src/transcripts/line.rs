@@ -22,6 +22,17 @@ pub(super) enum Role {
 }
 
 impl Role {
+    const ALL: [Role; 8] = [
+        Role::Start,
+        Role::User,
+        Role::Assistant,
+        Role::Think,
+        Role::Tool,
+        Role::Result,
+        Role::Note,
+        Role::Final,
+    ];
+
     fn word(self) -> &'static str {
         match self {
             Role::Start => "start",
@@ -63,9 +74,25 @@ pub(super) fn is_final(line: &str) -> bool {
     line.get(9..).is_some_and(|rest| rest.starts_with(FINAL) && rest.get(9..10) == Some("|"))
 }
 
+/// Whether a line is one that is written here, or belongs to the head of a transcript.
+pub(super) fn is_one(line: &str) -> bool {
+    let is_time = |time: &str| {
+        time == NO_TIME
+            || time.bytes().enumerate().all(|(place, byte)| match place {
+                2 | 5 => byte == b':',
+                _digit => byte.is_ascii_digit(),
+            })
+    };
+    let role = |rest: &str| Role::ALL.iter().any(|role| rest.starts_with(&format!(" {:<9}| ", role.word())));
+    line.starts_with("# ") || line.split_at_checked(8).is_some_and(|(time, rest)| is_time(time) && role(rest))
+}
+
+/// What stands for a time that cannot be told.
+const NO_TIME: &str = "--:--:--";
+
 /// `HH:MM:SS` in the time zone of the system.
 fn clock(at: Timestamp) -> String {
-    local(at).map_or_else(|| "--:--:--".to_owned(), |time| time.strftime("%H:%M:%S").to_string())
+    local(at).map_or_else(|| NO_TIME.to_owned(), |time| time.strftime("%H:%M:%S").to_string())
 }
 
 /// Date, time and offset in the time zone of the system.

@@ -2,7 +2,7 @@
 //!
 //! A file is made new and never through a link; it is opened again by its path when its turn comes.
 
-use super::child::Transcript;
+use super::child::{HEAD_END, Transcript};
 use nix::fcntl::OFlag;
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Files that are kept open.
 const OPEN_MAX: usize = 64;
+
+/// No head is longer: its texts are cut, and a character has four bytes at most.
+const HEAD_BYTES_MAX: u64 = 8192;
 
 /// Open files; the one that was opened first is the first to be closed.
 #[derive(Default)]
@@ -51,22 +54,49 @@ impl Logs {
     }
 }
 
+/// What is there of a transcript that somebody goes on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// Whether its whole head is there.
+    pub(super) head: Head,
+    /// How it ends.
+    pub(super) end: End,
+}
+
+/// Whether a transcript begins as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It does.
+    Whole,
+    /// Its writer died before that was written, or it was damaged.
+    Lacking,
+}
+
 /// How a file of lines ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
+pub(super) enum End {
     /// With a whole line, or before any.
     Whole,
     /// In the middle of a line.
     Torn,
 }
 
-/// How a transcript that is there ends. `None` when there is none.
+/// What is there of a transcript. `None` when there is none.
 pub(super) fn tail(path: &Path) -> Option<Tail> {
     let mut file = OpenOptions::new().read(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path).ok()?;
+    let mut beginning = Vec::new();
+    // What cannot be read is not there.
+    (&mut file).take(HEAD_BYTES_MAX).read_to_end(&mut beginning).ok();
+    let head = if has_head(&beginning) { Head::Whole } else { Head::Lacking };
     let mut last = [0];
     let read = file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last));
     // An empty file has no line that is not whole.
-    Some(if read.is_err() || last == [b'\n'] { Tail::Whole } else { Tail::Torn })
+    let end = if read.is_err() || last == [b'\n'] { End::Whole } else { End::Torn };
+    Some(Tail { head, end })
+}
+
+fn has_head(beginning: &[u8]) -> bool {
+    beginning.split(|byte| *byte == b'\n').any(|line| line == HEAD_END.as_bytes())
 }
 
 /// The first time the file must not be there, nor a link in its place; later it must.

@@ -10,6 +10,8 @@ mod manifest;
 mod queue;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod torn_tests;
 mod writer;
 
 pub use files::FileTranscripts;

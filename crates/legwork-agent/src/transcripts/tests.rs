@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const AT: Timestamp = Timestamp(1_700_000_000_000);
+pub(super) const AT: Timestamp = Timestamp(1_700_000_000_000);
 
-fn heading(task_index: usize) -> Heading {
+pub(super) fn heading(task_index: usize) -> Heading {
     Heading {
         delegation: DelegationId::from_bits(0xabc),
         child: ChildId::from_bits(task_index, 7),
@@ -49,7 +49,7 @@ fn manifest(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("the manifest")).expect("JSON")
 }
 
-fn tool(transcripts: &FileTranscripts, child: &ChildId, result: &str) {
+pub(super) fn tool(transcripts: &FileTranscripts, child: &ChildId, result: &str) {
     let (tool, arguments) = ("read_file".to_owned(), "{\"path\":\"x\"}".to_owned());
     let call = "c1".to_owned();
     transcripts.append(

@@ -161,7 +161,7 @@ impl Writer {
             }
             let path = folder.join(file_name(heading.task_index));
             let transcript = match logs::tail(&path) {
-                Some(tail) => Transcript::gone_on(path, tail, at),
+                Some(tail) => Transcript::gone_on(path, tail, &heading, at),
                 None => Transcript::new(path, &heading),
             };
             self.dirty.insert(heading.child.clone());

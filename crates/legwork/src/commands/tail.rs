@@ -39,22 +39,25 @@ pub async fn run(invocation: &Invocation, args: &TailArgs) -> Result<Exit, CliEr
         Target::Session(_) => return Err(lookup::unknown(&args.id)),
     };
     let mut follow = Follow::new(sources(&record, &tasks));
-    let (mut looks, mut told) = (0, false);
+    let (mut looks, mut told, mut is_left) = (0, false, false);
     loop {
         let mut ended = follow.has_ended();
         if !ended && looks % LOOKS_A_QUESTION == 0 {
             let now = store.delegation(&record.accepted.delegation).await?;
             ended = now.as_ref().is_none_or(DelegationRecord::is_settled);
             // Whoever goes on with it writes on in the same files.
-            let is_left = args.follow
-                && !ended
-                && now.as_ref().is_some_and(|now| outliving::is_abandoned(invocation, now));
-            if is_left && !invocation.common.quiet && !std::mem::replace(&mut told, true) {
+            is_left = !ended && now.as_ref().is_some_and(|now| outliving::is_abandoned(invocation, now));
+            if is_left && args.follow && !invocation.common.quiet && !std::mem::replace(&mut told, true) {
                 stderr::tell(&orphans::left(&record.accepted.delegation));
             }
         }
-        print(invocation, args, look(&mut follow)?)?;
-        if !args.follow || ended {
+        let mut lines = look(&mut follow)?;
+        let is_last = !args.follow || ended;
+        if is_last && (ended || is_left) {
+            lines.extend(follow.cut_off());
+        }
+        print(invocation, args, lines)?;
+        if is_last {
             return Ok(Exit::Success);
         }
         looks += 1;

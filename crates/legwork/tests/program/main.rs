@@ -52,6 +52,7 @@ mod terminal_view;
 mod texts;
 mod told_to_end;
 mod tools;
+mod torn;
 mod units;
 mod unread;
 mod worktrees;

@@ -421,3 +421,41 @@ fn k35_a_broken_delegation_is_named_and_can_be_taken_out() {
     assert_eq!(left, [json!(whole)]);
     assert_eq!(home.legwork(&["delegate", "--goal", "any"]).run().code, 0);
 }
+
+/// A log that lacks what was committed to it is told by every verb, kept as it is, and the advice leads out of it.
+#[test]
+fn k35_a_damaged_log_is_told_and_who_follows_the_advice_works_again() {
+    // In its head, in its first page, and at its end.
+    let damages: [fn(&mut Vec<u8>); 3] =
+        [|log| log[20] ^= 1, |log| log[32 + 24 + 100] ^= 1, |log| log.truncate(log.len() - 5000)];
+    for damage in damages {
+        let server = ScriptedServer::start(
+            Scripts::default().agent("to the end", Script::new().step(gate("here").say("the answer"))),
+        );
+        let home = Home::with(&server);
+        let id = with_one(&home);
+        settle(&home);
+        let running = home.legwork(&["delegate", "--goal", "to the end"]).start();
+        running.delegation();
+        server.gate("here").wait_reached();
+        running.kill();
+        let mut log = fs::read(home.state().join("legwork.db-wal")).expect("a killed process leaves it");
+        damage(&mut log);
+        fs::write(home.state().join("legwork.db-wal"), log).expect("ours");
+        let before = files(&home.state());
+        for verb in
+            [&["ps"][..], &["show", &id], &["results", &id], &["delegate", "--goal", "any"], &["run", "any"]]
+        {
+            let met = home.legwork(&[verb, &["--json"]].concat()).run();
+            met.assert_refused(3, "state", &["damaged", "legwork.db-wal", "legwork doctor"]);
+        }
+        let told = doctor(&home).run();
+        assert_fault(&told, "damaged", &["mv ", "sqlite3"]);
+        assert_eq!(files(&home.state()), before, "it was left alone");
+        assert_works_again(&home, &told);
+        if has_sqlite_shell() {
+            let results = home.legwork(&["results", &id, "--json"]).run();
+            assert_eq!((results.code, results.statuses()), (0, vec!["completed".to_owned()]), "{results}");
+        }
+    }
+}

@@ -110,6 +110,8 @@ impl Below {
 
     /// What came too late for those that had asked for it, by the position of the child under which it is.
     pub fn unread(&self) -> Vec<(usize, Unread)> {
+        let units = self.records.iter().flat_map(|(_, called)| &called.accepted.units);
+        let units: HashSet<&UnitId> = units.map(|unit| &unit.id).collect();
         let mut unread = Vec::new();
         for (place, called) in &self.records {
             let accepted = &called.accepted;
@@ -117,8 +119,8 @@ impl Below {
             else {
                 continue;
             };
-            let units = accepted.units.iter().zip(&called.deliveries);
-            let late = units.filter(|(_, delivery)| came_late(delivery));
+            let deliveries = accepted.units.iter().zip(&called.deliveries);
+            let late = deliveries.filter(|(_, delivery)| came_late(delivery, &units));
             let tasks = late.flat_map(|(unit, _)| unit.task_indexes.iter().copied());
             unread.extend(tasks.filter_map(|task| Some((*place, of_task(called, (task, caller))?))));
         }
@@ -126,12 +128,13 @@ impl Below {
     }
 }
 
-/// Whether results that nobody but the ended caller waits for have not reached it: they are on their way, or came to their end
-/// with what it brought.
-fn came_late(delivery: &DeliveryRecord) -> bool {
+/// Whether results that nobody but the ended caller waits for have reached nobody below: they are on their way, or came to
+/// their end with what it brought, and that was none of these units. What came with one of these was read by a child that had
+/// asked for it.
+fn came_late(delivery: &DeliveryRecord, below: &HashSet<&UnitId>) -> bool {
     match delivery.state {
         DeliveryState::Ready { .. } | DeliveryState::Claimed { .. } | DeliveryState::Parked(_) => true,
-        DeliveryState::Delivered => delivery.told_with().is_some(),
+        DeliveryState::Delivered => delivery.told_with().is_some_and(|with| !below.contains(&with)),
         DeliveryState::Held | DeliveryState::Dismissed => false,
     }
 }

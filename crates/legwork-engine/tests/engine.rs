@@ -55,6 +55,8 @@ mod timeouts;
 mod trouble;
 #[path = "engine/troupe.rs"]
 mod troupe;
+#[path = "engine/unread.rs"]
+mod unread;
 #[path = "engine/watching.rs"]
 mod watching;
 #[path = "engine/withheld.rs"]

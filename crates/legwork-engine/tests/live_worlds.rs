@@ -1,5 +1,5 @@
-//! The running engine in live worlds: sessions whose users talk, workers that read what is said to them, a store that
-//! fails, processes that die; and proof that the worlds would notice a bug.
+//! The running engine in live worlds: sessions whose users talk, workers that read what is said to them and send out
+//! others, a store that fails, processes that die; and proof that the worlds would notice a bug.
 //!
 //! `LEGWORK_WORLDS=N` runs N worlds instead of the usual number.
 
@@ -15,7 +15,7 @@ const SEEDS_FOR_A_BUG: u64 = 60;
 #[test]
 fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends() {
     let mut figures = LiveFigures::default();
-    for seed in 0..worlds_wanted(200) {
+    for seed in 0..worlds_wanted(100) {
         match run_live(seed, None) {
             Ok(lived) => figures += lived,
             Err(wreck) => panic!("{wreck}"),
@@ -34,9 +34,14 @@ fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends
         refused,
         deaths,
         failures,
+        read_below,
+        told_below,
+        called,
+        left,
         ..
     } = figures;
-    let rare = [arrived, notices, said, busy, gone, lost_turns, seen, missed, refused, deaths, failures];
+    let trouble = [said, busy, gone, lost_turns, seen, missed, refused, deaths, failures];
+    let rare = [&[arrived, notices, read_below, told_below, called, left][..], &trouble].concat();
     assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
 }
 
@@ -46,7 +51,7 @@ fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends
 fn k34_k10_with_two_owners_and_a_clock_that_jumps_nothing_is_lost_doubled_or_stolen() {
     let terms = LiveTerms { owners: Owners::Two, wall: Wall::Jumps, ..LiveTerms::usual() };
     let mut figures = LiveFigures::default();
-    for seed in 0..worlds_wanted(100) {
+    for seed in 0..worlds_wanted(60) {
         figures += run_on(seed, &terms).unwrap_or_else(|wreck| panic!("{wreck}"));
     }
     println!("{figures:?}");
@@ -108,12 +113,27 @@ fn k07_catches_results_that_go_to_strangers() {
 
 #[test]
 fn k06_catches_turns_without_their_claims() {
-    catches(Bend::ForgetsClaims, &[Law::ArrivesOnce, Law::Drains]);
+    catches(Bend::ForgetsClaims, &[Law::ArrivesOnce, Law::Drains, Law::NothingBehind]);
 }
 
 #[test]
 fn k01_catches_claims_that_are_never_given_back() {
     catches(Bend::KeepsClaims, &[Law::Drains]);
+}
+
+#[test]
+fn k01_catches_what_an_ended_caller_had_not_read_and_nobody_is_told() {
+    catches(Bend::ForgetsUnread, &[Law::ReadOnce]);
+}
+
+#[test]
+fn k06_catches_what_a_caller_has_read_and_is_told_once_more() {
+    catches(Bend::TellsAgain, &[Law::ReadOnce]);
+}
+
+#[test]
+fn k01_catches_what_an_ended_caller_had_asked_for_and_is_left_behind() {
+    catches(Bend::LeavesBehind, &[Law::NothingBehind]);
 }
 
 /// A bug that shows when a process stands still and its work is taken over.

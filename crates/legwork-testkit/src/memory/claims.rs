@@ -89,6 +89,9 @@ impl State {
 
     /// Lets what nobody has read below a unit come to its end like it: what ended children of it had asked for.
     fn follow(&mut self, unit: &UnitId, lead: Lead, at: Timestamp) {
+        if self.leaves_behind {
+            return;
+        }
         let mut below = BTreeSet::new();
         let mut next = self.ended_of(unit);
         while let Some(caller) = next.pop() {

@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) journals: BTreeMap<Actor, Vec<StepRecord>>,
     /// Those whose journals cannot be read.
     pub(super) damaged: BTreeSet<Actor>,
+    /// Whether what nobody has read stays where it is when what is above it has arrived: a bug.
+    pub(super) leaves_behind: bool,
 }
 
 /// One delegation with its facts.

@@ -18,6 +18,13 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// The same store with a bug: what the ended children of a unit had not read does not come to its end with that unit.
+    #[must_use]
+    pub fn leaving_behind(self) -> Self {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).leaves_behind = true;
+        self
+    }
+
     /// From now on the journal of the actor cannot be read.
     pub fn damage_journal(&self, actor: Actor) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).damaged.insert(actor);

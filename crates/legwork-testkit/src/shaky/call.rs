@@ -101,4 +101,10 @@ pub enum Bend {
     IgnoresFences,
     /// A lease is renewed once and never again.
     ForgetsRenewals,
+    /// Nobody is shown what children had asked for and not read.
+    ForgetsUnread,
+    /// What children had read is shown to whoever reads their own results as if they had not.
+    TellsAgain,
+    /// What children had not read does not follow their own results, and no session is told that it waits.
+    LeavesBehind,
 }

@@ -1,7 +1,7 @@
 //! The three faces of a shaky store: every call meets its luck, and some are bent.
 
 use super::{Bend, Content, SettledUnit, ShakyStore, locked, settled_units};
-use legwork_core::delivery::ParkReason;
+use legwork_core::delivery::{DeliveryState, Lead, ParkReason};
 use legwork_core::fact::Append;
 use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
@@ -115,10 +115,37 @@ impl Facts for ShakyStore {
         })
     }
 
+    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+        let luck = self.luck("delegations", Content::Other);
+        let is_below = matches!(filter, Filter::Below(_));
+        self.meet(luck, move || {
+            let found = self.inner.delegations(filter);
+            Box::pin(async move {
+                let mut found = found.await?;
+                match self.bend.filter(|_| is_below) {
+                    Some(Bend::ForgetsUnread) => found.clear(),
+                    Some(Bend::TellsAgain) => found.iter_mut().for_each(call_unread),
+                    Some(
+                        Bend::ReadyBackwards
+                        | Bend::ReadyOfStrangers
+                        | Bend::ForgetsClaims
+                        | Bend::AcknowledgesAfterwards
+                        | Bend::KeepsClaims
+                        | Bend::RepeatsRequests
+                        | Bend::IgnoresFences
+                        | Bend::ForgetsRenewals
+                        | Bend::LeavesBehind,
+                    )
+                    | None => {}
+                }
+                Ok(found)
+            })
+        })
+    }
+
     passed_on! {
         enter(owner: OwnerRecord, at: Timestamp) -> ();
         delegation(id: &DelegationId) -> Option<DelegationRecord>;
-        delegations(filter: Filter) -> Vec<DelegationRecord>;
         by_call_key(key: &CallKey) -> Option<DelegationId>;
         find(text: &str) -> Vec<Found>;
         note_pulses(fence: Fence, at: Timestamp, pulses: Vec<(ChildId, Pulse)>) -> ();
@@ -162,7 +189,10 @@ impl Steps for ShakyStore {
                 | Bend::AcknowledgesAfterwards
                 | Bend::KeepsClaims
                 | Bend::RepeatsRequests
-                | Bend::ForgetsRenewals,
+                | Bend::ForgetsRenewals
+                | Bend::ForgetsUnread
+                | Bend::TellsAgain
+                | Bend::LeavesBehind,
             )
             | None => self.inner.write_steps(write),
         })
@@ -207,7 +237,10 @@ impl Conversations for ShakyStore {
                 | Bend::KeepsClaims
                 | Bend::RepeatsRequests
                 | Bend::IgnoresFences
-                | Bend::ForgetsRenewals,
+                | Bend::ForgetsRenewals
+                | Bend::ForgetsUnread
+                | Bend::TellsAgain
+                | Bend::LeavesBehind,
             )
             | None => self.inner.append_turn(turn),
         })
@@ -245,16 +278,38 @@ impl ShakyStore {
                     due.extend(strangers.into_iter().map(|due| Due { place: first + due.place, ..due }));
                 }
             }
+            Some(Bend::LeavesBehind) => {
+                let mut own = Vec::new();
+                for due in due {
+                    let record = self.inner.delegation(&due.due.delegation).await?;
+                    if record.is_some_and(|record| record.accepted.lineage.parent.is_none()) {
+                        own.push(due);
+                    }
+                }
+                return Ok(own);
+            }
             Some(
                 Bend::ForgetsClaims
                 | Bend::AcknowledgesAfterwards
                 | Bend::KeepsClaims
                 | Bend::RepeatsRequests
                 | Bend::IgnoresFences
-                | Bend::ForgetsRenewals,
+                | Bend::ForgetsRenewals
+                | Bend::ForgetsUnread
+                | Bend::TellsAgain,
             )
             | None => {}
         }
         Ok(due)
+    }
+}
+
+/// Lets what was delivered look as if it had been told with something above.
+fn call_unread(record: &mut DelegationRecord) {
+    let above = UnitId::from_stored("above");
+    let delivered =
+        record.deliveries.iter_mut().filter(|delivery| delivery.state == DeliveryState::Delivered);
+    for line in delivered.filter_map(|delivery| delivery.ledger.last_mut()) {
+        line.reason = Some(Lead::Told.reason(&above));
     }
 }

@@ -61,6 +61,11 @@ pub enum Law {
     OwnSession,
     /// A session gets its completions in the order in which they became ready.
     ReadyOrder,
+    /// What somebody waits for is read once: in the turn of whoever asked for it, or, when that one had ended, with what it
+    /// brought itself.
+    ReadOnce,
+    /// When all is over, no result of those that somebody waited for is held, ready, claimed or parked.
+    NothingBehind,
     /// What is said to a child is read once, or missed.
     SteersEnd,
     /// A step of a child is finished once, and stays so.

@@ -29,6 +29,14 @@ pub struct LiveFigures {
     pub refused: u64,
     /// Processes that died.
     pub deaths: u64,
+    /// Units that a child had asked for and read.
+    pub read_below: u64,
+    /// Subagents that were told of with the results of the child that had asked for them, because it had ended.
+    pub told_below: u64,
+    /// Calls of a session's own agent whose results are in its history.
+    pub called: u64,
+    /// Units that came into a session later, because the turn that waited for them was cut off.
+    pub left: u64,
     /// Calls of the store that failed.
     pub failures: u64,
     /// Calls of the store that were to change something.
@@ -59,6 +67,10 @@ impl AddAssign for LiveFigures {
         self.missed += other.missed;
         self.refused += other.refused;
         self.deaths += other.deaths;
+        self.read_below += other.read_below;
+        self.told_below += other.told_below;
+        self.called += other.called;
+        self.left += other.left;
         self.failures += other.failures;
         self.writes += other.writes;
         self.steps += other.steps;

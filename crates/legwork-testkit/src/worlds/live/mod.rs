@@ -1,15 +1,20 @@
 //! Live worlds: the running engine over a store that fails now and then, sessions whose users talk, workers that read what is
-//! said to them, processes that die or stand still; and laws about what must have arrived when all is over.
+//! said to them and send out others, processes that die or stand still; and laws about what must have arrived when all is over.
 //!
 //! Time is paused, so that a world takes no time but what its store needs. A seed decides what people do and what goes
 //! wrong; the order in which tasks of one moment run is the runtime's.
 
+mod calls;
 mod figures;
+mod journal;
+mod order;
 mod people;
 mod population;
 mod process;
+mod readers;
 mod session;
 mod terms;
+mod told;
 mod verdict;
 mod wall;
 mod weather;

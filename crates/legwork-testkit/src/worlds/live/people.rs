@@ -105,11 +105,11 @@ impl World {
     }
 }
 
-fn task(group: Option<&str>) -> Task {
+pub(super) fn task(group: Option<&str>) -> Task {
     Task { group: group.map(str::to_owned), ..Task::of("work") }
 }
 
-fn setting() -> Setting {
+pub(super) fn setting() -> Setting {
     Setting {
         folder: "/".to_owned(),
         route: Route {

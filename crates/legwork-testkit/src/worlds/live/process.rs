@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::wall;
 use super::weather::Weather;
-use super::worker::Workers;
+use super::worker::{Front, Workers};
 use crate::shaky::ShakyStore;
 use crate::unwritten::Unwritten;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
@@ -26,6 +26,8 @@ pub(super) struct Process {
     pub(super) number: u32,
     pub(super) owner: OwnerRecord,
     pub(super) handle: Handle,
+    /// Where its workers find the engine.
+    front: Front,
     /// With the store as this process has it open.
     pub(super) weather: Weather,
     /// The sessions that it took over.
@@ -43,9 +45,10 @@ impl Process {
         let owner = owner(n);
         let clock = Clock::start_beside(wall::read);
         let bits = weather.clone();
+        let front = Front::default();
         let wiring = Wiring {
             store: weather.store.clone(),
-            worker: Arc::new(Workers(weather.clone())),
+            worker: Arc::new(Workers { weather: weather.clone(), engine: front.clone() }),
             transcripts: Arc::new(Unwritten),
             processes: Arc::new(Neighbours(weather.clone())),
             clock,
@@ -54,8 +57,9 @@ impl Process {
         };
         let engine = Engine::start(options(&weather), wiring).await.expect("the weather is good at a start");
         let (handle, sessions) = (engine.handle(), JoinSet::new());
+        front.open(handle.clone());
         let (held, still_until) = (Vec::new(), None);
-        Process { number: n, owner, handle, weather, held, still_until, clock, engine, sessions }
+        Process { number: n, owner, handle, front, weather, held, still_until, clock, engine, sessions }
     }
 
     /// It goes on with whatever work has no living owner.
@@ -103,7 +107,8 @@ impl Process {
 
     /// It ends where it stands. What it had handed to its store is written.
     pub(super) async fn die(self) {
-        let Process { number, engine, mut sessions, handle, weather, .. } = self;
+        let Process { number, engine, mut sessions, handle, front, weather, .. } = self;
+        front.close();
         weather.shared().dead.insert(number);
         weather.store.die();
         drop((engine, handle));
@@ -136,7 +141,7 @@ pub(super) fn owner(n: u32) -> OwnerRecord {
 }
 
 /// Tells which processes of the world have died.
-struct Neighbours(Weather);
+pub(super) struct Neighbours(pub(super) Weather);
 
 impl Processes for Neighbours {
     fn myself(&self) -> Identity {
@@ -166,7 +171,7 @@ fn options(weather: &Weather) -> Options {
     Options {
         children_max: weather.chance(|chance| chance.between(1, 5)),
         queue_max: 1000,
-        depth_max: 2,
+        depth_max: 3,
         at_capacity: weather.chance(|chance| *chance.pick(&policies)),
         independent_completions: true,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },

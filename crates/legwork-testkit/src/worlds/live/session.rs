@@ -1,8 +1,10 @@
 //! A session of a live world: its user talks when it likes, a completion becomes a turn, and now and then the session is
 //! closed and opened again.
 
+use super::told;
 use super::weather::Weather;
 use legwork_core::batch::Reach;
+use legwork_core::below::Below;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId, UnitId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::ports::{
@@ -97,21 +99,24 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) owner: OwnerId,
     pub(super) handle: Handle,
+    /// Claims of what its own agent waited for and is not part of the conversation yet.
+    pub(super) loose: Vec<ClaimId>,
     /// How many messages it thinks its history has.
     messages: u64,
     /// Somebody else holds it.
-    lost: bool,
+    pub(super) lost: bool,
 }
 
 impl Session {
     pub(super) fn new(weather: Weather, id: SessionId, owner: OwnerId, handle: Handle) -> Self {
-        Session { weather, id, owner, handle, messages: 0, lost: false }
+        Session { weather, id, owner, handle, loose: Vec::new(), messages: 0, lost: false }
     }
 
     /// Opens the session again and again, until somebody else holds it.
     pub(super) async fn live(mut self) {
         while !self.lost {
             self.read().await;
+            self.go_on().await;
             self.open().await;
             self.weather.dawdle(2000).await;
         }
@@ -137,12 +142,26 @@ impl Session {
                     if *opened.mood.borrow() == Mood::Closed || closes && opened.turn(Mood::Idle, Mood::Closed) {
                         return;
                     }
-                    if !weather.is_calm() && opened.turn(Mood::Idle, Mood::Busy) {
-                        weather.dawdle(700).await;
-                        self.store(Author::User, "something".to_owned(), None).await;
+                    if opened.turn(Mood::Idle, Mood::Busy) {
+                        self.turn().await;
                         opened.turn(Mood::Busy, Mood::Idle);
                     }
                 }
+            }
+        }
+    }
+
+    /// A turn of the user's. When the people of the world have gone home, somebody still looks in.
+    async fn turn(&mut self) {
+        self.take_in().await;
+        if self.weather.is_calm() || self.lost {
+            return;
+        }
+        self.weather.dawdle(700).await;
+        match self.weather.chance(|chance| chance.once_in(4)) {
+            true => self.call().await,
+            false => {
+                self.store(Author::User, "something".to_owned(), Vec::new()).await;
             }
         }
     }
@@ -151,41 +170,55 @@ impl Session {
     async fn carry(&mut self, offer: Offer) {
         self.weather.dawdle(400).await;
         let accepted = &offer.record.accepted;
-        let unit = match offer.notice {
-            Some(task) => UnitId::notice(&accepted.children[task]).to_string(),
-            None => accepted.units[offer.unit].id.to_string(),
+        let lines = match offer.notice {
+            Some(task) => vec![UnitId::notice(&accepted.children[task]).to_string()],
+            None => {
+                let unit = &accepted.units[offer.unit];
+                let below = self.below(&offer).await;
+                [vec![unit.id.to_string()], told::unread(&unit.task_indexes, &below)].concat()
+            }
         };
-        self.store(Author::Completion, unit, Some(offer.claim)).await;
+        if !self.store(Author::Completion, lines.join("\n"), vec![offer.claim.clone()]).await {
+            self.give_back(offer.claim).await;
+        }
     }
 
-    /// Stores one message; a claim that it could not store is given back.
-    async fn store(&mut self, author: Author, text: String, claim: Option<ClaimId>) {
+    /// What the children of an offer have sent out themselves.
+    async fn below(&self, offer: &Offer) -> Below {
+        loop {
+            match Below::of(self.weather.store.as_ref(), &offer.record).await {
+                Ok(below) => return below,
+                Err(_) => self.weather.dawdle(100).await,
+            }
+        }
+    }
+
+    /// Stores one message with the claims that it carries; `false` when that failed.
+    pub(super) async fn store(&mut self, author: Author, text: String, acknowledge: Vec<ClaimId>) -> bool {
         let turn = Turn {
             session: self.id.clone(),
             writer: self.owner.clone(),
             expected_messages: self.messages,
             at: Timestamp(0),
             messages: vec![Message { author, parts: vec![Part::Text { text }] }],
-            acknowledge: claim.iter().cloned().collect(),
+            acknowledge,
         };
         let stored = self.weather.store.append_turn(turn).await;
         if stored.is_ok() {
             self.messages += 1;
-            return;
+            return true;
         }
         if let Err(StoreError::Fenced(_)) = stored {
             self.weather.shared().figures.fenced += 1;
             self.lost = true;
         }
         self.weather.shared().figures.lost_turns += 1;
-        if let Some(claim) = claim {
-            self.give_back(claim).await;
-        }
         self.read().await;
+        false
     }
 
     /// A claim that is not current any more was stored after all, or taken away.
-    async fn give_back(&self, claim: ClaimId) {
+    pub(super) async fn give_back(&self, claim: ClaimId) {
         loop {
             let given =
                 self.weather.store.release(vec![claim.clone()], Timestamp(0), "the turn was lost").await;

@@ -86,8 +86,11 @@ pub(super) enum Opener {
 }
 
 impl Opener {
-    pub(super) fn new(ground: &Ground) -> Self {
-        match ground {
+    pub(super) fn new(terms: &LiveTerms) -> Self {
+        match &terms.ground {
+            Ground::Memory if terms.bend == Some(Bend::LeavesBehind) => {
+                Opener::Memory(MemoryStore::new().leaving_behind())
+            }
             Ground::Memory => Opener::Memory(MemoryStore::new()),
             Ground::Place(place) => Opener::Place(place.clone()),
         }

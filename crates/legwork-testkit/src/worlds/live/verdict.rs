@@ -1,6 +1,9 @@
 //! What must be true of a live world when all is over, read from its store.
 
+use super::calls::{CALL, LEFT};
+use super::order;
 use super::process::owner;
+use super::readers;
 use super::weather::Weather;
 use crate::worlds::law::{Broken, Law};
 use legwork_core::batch::Reach;
@@ -12,44 +15,59 @@ use legwork_core::record::DelegationRecord;
 use legwork_core::steering::Fate;
 use legwork_core::step::{Actor, StepState};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
 
 /// How the id of a notice begins.
-const NOTICE: &str = "note-";
-/// What the ledger calls a delivery that waits for its session.
-const PARKED: &str = "parked";
+pub(super) const NOTICE: &str = "note-";
 
 /// Everything that was ever accepted.
 pub(super) async fn records(weather: &Weather) -> Vec<DelegationRecord> {
     weather.store.delegations(Filter::Recent(usize::MAX)).await.expect("an onlooker's store can be read")
 }
 
-/// Whether everything has settled and everything that wakes somebody is delivered.
+/// Whether everything has settled and is delivered.
 pub(super) async fn is_over(weather: &Weather) -> bool {
     let records = records(weather).await;
     records.iter().all(|record| {
-        let pushed = record.accepted.reach != Reach::Joined;
         let notices = record.notices.iter().map(|notice| &notice.delivery);
         let mut all = record.deliveries.iter().chain(notices);
-        record.is_settled() && (!pushed || all.all(|delivery| delivery.state.is_final()))
+        record.is_settled() && all.all(|delivery| delivery.state.is_final())
     })
+}
+
+/// What broke when it is never over.
+pub(super) async fn never_over(weather: &Weather) -> Broken {
+    let records = records(weather).await;
+    if let Err(broken) = readers::nothing_behind(&records) {
+        return broken;
+    }
+    Broken { law: Law::Drains, how: "something has not settled, or not arrived".to_owned() }
+}
+
+/// What came into a session.
+#[derive(Default)]
+pub(super) struct History {
+    /// Units and notices that woke it, or would if it could be woken, in order.
+    arrived: Vec<String>,
+    /// The children that it was told of otherwise.
+    pub(super) told: Vec<String>,
 }
 
 /// Checks every law, and counts what arrived.
 pub(super) async fn judge(weather: &Weather, sessions: &[SessionId]) -> Result<(), Broken> {
     let records = records(weather).await;
-    let mut histories = BTreeMap::new();
+    let (mut histories, mut told) = (BTreeMap::new(), BTreeMap::new());
     for session in sessions {
-        let (arrived, said) = history(weather, session).await;
-        let mut shared = weather.shared();
-        shared.figures.arrived += arrived.len() as u64;
-        shared.figures.said += said;
+        let History { arrived, told: of_others } = history(weather, session).await;
+        weather.shared().figures.arrived += arrived.len() as u64;
         histories.insert(session.clone(), arrived);
+        told.insert(session.clone(), of_others);
     }
+    readers::nothing_behind(&records)?;
+    readers::read_once(weather, &records, told).await?;
     arrived_once(&records, &histories)?;
     notices_arrived(&records, &histories)?;
     weather.shared().figures.notices += records.iter().map(|record| record.notices.len() as u64).sum::<u64>();
-    in_order(weather, &records, &histories)?;
+    order::in_order(weather, &records, &histories)?;
     for record in &records {
         for child in &record.accepted.children {
             steers_ended(weather, child).await?;
@@ -94,12 +112,29 @@ async fn steps_stay(weather: &Weather, child: &ChildId) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The units in a session's history in order, and the number of its user's messages.
-async fn history(weather: &Weather, session: &SessionId) -> (Vec<String>, u64) {
+/// What came into a session, with the number of its user's messages among the figures.
+async fn history(weather: &Weather, session: &SessionId) -> History {
     let messages = weather.store.history(session).await.expect("an onlooker's store can be read");
-    let said = messages.iter().filter(|message| message.author == Author::User).count() as u64;
-    let arrived = messages.iter().filter(|message| message.author == Author::Completion);
-    (arrived.map(|message| message.plain_text()).collect(), said)
+    let mut history = History::default();
+    let mut shared = weather.shared();
+    for message in messages {
+        if message.author != Author::Completion {
+            shared.figures.said += u64::from(message.author == Author::User);
+            continue;
+        }
+        let text = message.plain_text();
+        let mut lines = text.lines().map(str::to_owned);
+        let Some(head) = lines.next() else { continue };
+        history.told.extend(lines);
+        if head.starts_with(CALL) {
+            shared.figures.called += 1;
+        } else if head.starts_with(LEFT) {
+            shared.figures.left += 1;
+        } else {
+            history.arrived.push(head);
+        }
+    }
+    history
 }
 
 /// Each unit that wakes its session is in its history once, and nothing else is in any.
@@ -151,36 +186,6 @@ fn notices_arrived(
     }
     let all = histories.values().flatten().filter(|unit| unit.starts_with(NOTICE)).count();
     Broken::unless(all == known, Law::OwnSession, || format!("{all} notices came, {known} to their sessions"))
-}
-
-/// What arrived first had become ready first, as far as the order in which two processes stored it is known. What was parked
-/// became ready once more when its session was back: until then another process may have had it in hand.
-fn in_order(
-    weather: &Weather,
-    records: &[DelegationRecord],
-    histories: &BTreeMap<SessionId, Vec<String>>,
-) -> Result<(), Broken> {
-    let units = records.iter().flat_map(|record| record.accepted.units.iter().zip(&record.deliveries));
-    let parked = units.filter(|(_, delivery)| delivery.ledger.iter().any(|line| line.state == PARKED));
-    let parked: BTreeSet<&str> = parked.map(|(unit, _)| unit.id.as_str()).collect();
-    let settled = weather.settled.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = |unit: &String| settled.units.iter().position(|other| other.unit.as_str() == unit);
-    for (session, arrived) in histories {
-        let stayed = |unit: &&String| !unit.starts_with(NOTICE) && !parked.contains(unit.as_str());
-        let units = arrived.iter().filter(stayed);
-        // The dead may have stored one without hearing of it.
-        let places: Vec<usize> = units.filter_map(place).collect();
-        let is_before = |&later: &usize, &earlier: &usize| {
-            let (later, earlier) = ((&settled.units[later], later), (&settled.units[earlier], earlier));
-            later.0.ended < earlier.0.began || (later.0.began == earlier.0.began && later.1 < earlier.1)
-        };
-        let mut pairs = (1..places.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
-        let wrong = pairs.find(|(i, j)| is_before(&places[*j], &places[*i]));
-        Broken::unless(wrong.is_none(), Law::ReadyOrder, || {
-            format!("{session} got {arrived:?}, which became ready in the order {places:?}")
-        })?;
-    }
-    Ok(())
 }
 
 /// What was said to a child that has settled was read or missed, and read once at most.

@@ -76,7 +76,7 @@ impl Weather {
             is_cut: terms.trouble != Trouble::Storms,
             cuts,
         };
-        let opener = Opener::new(&terms.ground);
+        let opener = Opener::new(terms);
         Weather {
             store: Arc::new(opener.open(None)),
             opener,

@@ -1,27 +1,47 @@
-//! The workers of a live world: they work for a while, read what is said to them, and store that they did, as patiently with
-//! a store in trouble as the real ones.
+//! The workers of a live world: they work for a while, read what is said to them, send out children of their own, and store
+//! that they did, as patiently with a store in trouble as the real ones. Told to end, they do so at once or a little later.
 
+use super::journal::{self, Entry, delegates, finishes, intends, intends_to_delegate};
+use super::people::{setting, task};
+use super::told;
 use super::weather::Weather;
-use legwork_core::batch::Setting;
-use legwork_core::ids::RequestId;
-use legwork_core::message::{Author, Message, ToolCall, ToolResult};
+use legwork_core::batch::{Lineage, NewBatch, Reach, Setting};
+use legwork_core::ids::CallKey;
+use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{
-    Assignment, Facts, Line, Pending, Steer, Steps, StoreError, TROUBLE_MAX, Unrecorded, Worker, WriteSteps,
+    Assignment, Delegator, Facts, Joined, Line, Pending, Steer, StoreError, Unrecorded, Worker,
 };
 use legwork_core::report::Report;
 use legwork_core::step::{Action, Actor, Product, StepChange, StepRecord, StepState};
-use legwork_core::time::Timestamp;
-use serde_json::json;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use legwork_engine::Handle;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pauses between tries, as those of the real journal.
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
-const PAUSE_LAST: Duration = Duration::from_secs(5);
+/// For how many milliseconds a worker goes on at most that is told to end: some are cut off by then.
+const LINGERS_MAX: usize = 3000;
 
-pub(super) struct Workers(pub(super) Weather);
+/// The engine of a process, for its workers: they are made before it, and it ends before they do.
+#[derive(Clone, Default)]
+pub(super) struct Front(Arc<Mutex<Option<Handle>>>);
+
+impl Front {
+    pub(super) fn open(&self, handle: Handle) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+    }
+
+    pub(super) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(super) struct Workers {
+    pub(super) weather: Weather,
+    pub(super) engine: Front,
+}
 
 impl Worker for Workers {
     fn work(
@@ -29,14 +49,22 @@ impl Worker for Workers {
         assignment: Assignment,
         line: Arc<dyn Line>,
     ) -> Pending<'static, Result<Report, Unrecorded>> {
-        let weather = self.0.clone();
+        let (weather, engine) = (self.weather.clone(), self.engine.clone());
         let fails = weather.chance(|chance| chance.once_in(5));
-        let rounds = weather.chance(|chance| chance.between(0, 6));
+        let lingers = weather.chance(|chance| chance.once_in(3));
+        let ends = line.clone();
         Box::pin(async move {
+            let told_to_end = async {
+                ends.stopped().await;
+                if lingers {
+                    weather.dawdle(LINGERS_MAX).await;
+                }
+            };
+            let run = Run { weather: &weather, engine: &engine, assignment: &assignment, line: &*line };
             tokio::select! {
                 biased;
-                _ = line.stopped() => Ok(Report::bare(Ending::Interrupted)),
-                ended = carry_out(&weather, &assignment, (&*line, rounds)) => match ended {
+                () = told_to_end => Ok(Report::bare(Ending::Interrupted)),
+                ended = run.carry_out() => match ended {
                     Ok(()) if fails => Ok(Report::bare(Ending::Failed(FailureKind::Model))),
                     Ok(()) => Ok(Report { answer: Some("done".to_owned()), ..Report::bare(Ending::Answered) }),
                     Err(error) if error.may_pass() => Err(Unrecorded(error)),
@@ -51,154 +79,142 @@ impl Worker for Workers {
     }
 }
 
-/// A write that fails is tried again and again, but not for ever.
-struct Trial {
-    since: Option<Instant>,
-    pause: Duration,
+/// One run of a child.
+struct Run<'a> {
+    weather: &'a Weather,
+    engine: &'a Front,
+    assignment: &'a Assignment,
+    line: &'a dyn Line,
 }
 
-impl Trial {
-    fn new() -> Trial {
-        Trial { since: None, pause: PAUSE_FIRST }
-    }
-
-    async fn failed(&mut self, error: StoreError) -> Result<(), StoreError> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if !error.may_pass() || since.elapsed() >= TROUBLE_MAX {
-            return Err(error);
+impl Run<'_> {
+    async fn carry_out(&self) -> Result<(), StoreError> {
+        let rounds = self.weather.chance(|chance| chance.between(0, 6));
+        let delegates = self.weather.chance(|chance| chance.once_in(4)).then_some(rounds / 2);
+        let mut step = self.next_step().await?;
+        for round in 0..=rounds {
+            self.weather.dawdle(500).await;
+            let steers = self.line.steered();
+            if delegates == Some(round) {
+                self.store(Entry::of(vec![intends_to_delegate(step)])).await?;
+                self.delegate(step).await?;
+            } else if !steers.is_empty() {
+                self.read(step, steers).await?;
+            } else if self.weather.chance(|chance| chance.once_in(2)) {
+                self.act(step).await?;
+            } else {
+                continue;
+            }
+            step += 1;
         }
-        // Deadline: a store in trouble is given time.
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSE_LAST);
         Ok(())
     }
-}
 
-async fn carry_out(
-    weather: &Weather,
-    assignment: &Assignment,
-    (line, rounds): (&dyn Line, usize),
-) -> Result<(), StoreError> {
-    let mut step = next_step(weather, assignment).await?;
-    for _ in 0..rounds {
-        weather.dawdle(500).await;
-        let steers = line.steered();
-        if !steers.is_empty() {
-            read(weather, assignment, step, steers).await?;
-            step += 1;
-        } else if weather.chance(|chance| chance.once_in(2)) {
-            act(weather, assignment, step).await?;
-            step += 1;
-        }
+    fn actor(&self) -> Actor {
+        Actor::Child(self.assignment.child.clone())
     }
-    Ok(())
-}
 
-/// Where an earlier attempt ended. A step that it was in the middle of is given up.
-async fn next_step(weather: &Weather, assignment: &Assignment) -> Result<u32, StoreError> {
-    let mut trial = Trial::new();
-    let steps = loop {
-        match weather.store.steps(&Actor::Child(assignment.child.clone())).await {
-            Ok(steps) => break steps,
-            Err(error) => trial.failed(error).await?,
-        }
-    };
-    if let Some(last) = steps.last().filter(|last| last.state == StepState::Intended) {
-        let change = StepChange::Fail { seq: last.seq, error: "the process died".to_owned() };
-        store(weather, assignment, (vec![change], Vec::new())).await?;
-    }
-    Ok(u32::try_from(steps.len()).unwrap_or(u32::MAX))
-}
-
-/// Takes a step: intent, some work, result.
-async fn act(weather: &Weather, assignment: &Assignment, seq: u32) -> Result<(), StoreError> {
-    let call =
-        ToolCall { id: seq.to_string(), name: "work".to_owned(), arguments: json!({}), malformed: None };
-    let intent = StepChange::Intend { seq, action: Action::Tool { call, read_only: false } };
-    store(weather, assignment, (vec![intent], Vec::new())).await?;
-    weather.dawdle(200).await;
-    let result = ToolResult { call_id: seq.to_string(), content: "done".to_owned(), is_error: false };
-    let finish = StepChange::Finish { seq, product: Product::Output(result) };
-    store(weather, assignment, (vec![finish], Vec::new())).await?;
-    *weather.shared().finished.entry((assignment.child.clone(), seq)).or_default() += 1;
-    Ok(())
-}
-
-/// Stores that the texts were read.
-async fn read(
-    weather: &Weather,
-    assignment: &Assignment,
-    step: u32,
-    steers: Vec<Steer>,
-) -> Result<(), StoreError> {
-    for steer in &steers {
-        let taken = (steer.request.clone(), assignment.attempt);
-        *weather.shared().taken.entry(taken).or_default() += 1;
-    }
-    let requests: Vec<_> = steers.iter().map(|steer| steer.request.clone()).collect();
-    let seen = requests.iter().map(|request| (request.clone(), step)).collect();
-    let said = Message { author: Author::User, parts: Vec::new() };
-    let changes = vec![
-        StepChange::Intend { seq: step, action: Action::Steer { requests } },
-        StepChange::Finish { seq: step, product: Product::Steered(said) },
-    ];
-    store(weather, assignment, (changes, seen)).await
-}
-
-/// Stores changes of a child's journal, with the texts that were seen. What is taken must be the work of whoever wrote it.
-async fn store(
-    weather: &Weather,
-    assignment: &Assignment,
-    (changes, seen): (Vec<StepChange>, Vec<(RequestId, u32)>),
-) -> Result<(), StoreError> {
-    let write = WriteSteps {
-        actor: Actor::Child(assignment.child.clone()),
-        fence: assignment.fence.clone(),
-        at: Timestamp(0),
-        changes,
-        acknowledge: Vec::new(),
-        turn: None,
-        seen,
-    };
-    let offered = offer(weather, &write).await;
-    weather.shared().figures.fenced += u64::from(matches!(offered, Err(StoreError::Fenced(_))));
-    offered?;
-    if let Ok(Some(now)) = weather.store.delegation(&assignment.delegation).await
-        && (&now.owner.id, now.epoch) != (&write.fence.owner, write.fence.epoch)
-    {
-        weather.shared().late.push(format!("{write:?} was taken, and the work is {}'s", now.owner.id));
-    }
-    Ok(())
-}
-
-/// Offers a write until it is stored. One that failed after the fact is refused then, and stands in the journal.
-async fn offer(weather: &Weather, write: &WriteSteps) -> Result<(), StoreError> {
-    let mut trial = Trial::new();
-    loop {
-        let error = match weather.store.write_steps(write.clone()).await {
-            Ok(()) => return Ok(()),
-            Err(refused @ StoreError::Conflict(_)) if trial.since.is_some() => {
-                match weather.store.steps(&write.actor).await {
-                    Ok(steps) if write.changes.iter().all(|change| holds(&steps, change)) => return Ok(()),
-                    Ok(_) => refused,
-                    Err(unread) => unread,
-                }
+    /// Where an earlier attempt ended. A step that it was in the middle of is given up; but if it was waiting for children of
+    /// its own, so does this one.
+    async fn next_step(&self) -> Result<u32, StoreError> {
+        let steps = journal::steps(self.weather, &self.actor()).await?;
+        let is_open = |step: &&StepRecord| step.state == StepState::Intended;
+        match steps.last().filter(is_open) {
+            Some(last) if delegates(last) => self.delegate(last.seq).await?,
+            Some(last) => {
+                let change = StepChange::Fail { seq: last.seq, error: "the process died".to_owned() };
+                self.store(Entry::of(vec![change])).await?;
             }
-            Err(error) => error,
-        };
-        trial.failed(error).await?;
+            None => {}
+        }
+        Ok(u32::try_from(steps.len()).unwrap_or(u32::MAX))
     }
-}
 
-fn holds(steps: &[StepRecord], change: &StepChange) -> bool {
-    let step = |seq: u32| steps.iter().find(|step| step.seq == seq);
-    match change {
-        StepChange::Intend { seq, action } => step(*seq).is_some_and(|step| step.action == *action),
-        StepChange::Finish { seq, product } => {
-            step(*seq).is_some_and(|step| step.state == StepState::Done(product.clone()))
+    /// Takes a step: intent, some work, result.
+    async fn act(&self, seq: u32) -> Result<(), StoreError> {
+        self.store(Entry::of(vec![intends(seq, "work")])).await?;
+        self.weather.dawdle(200).await;
+        self.store(Entry::of(vec![finishes(seq, Ok("done".to_owned()))])).await?;
+        self.finished(seq);
+        Ok(())
+    }
+
+    /// Sends out children and waits for them, as one call, whichever attempt makes it. What they bring is read in the commit that
+    /// ends the claims.
+    async fn delegate(&self, seq: u32) -> Result<(), StoreError> {
+        let (answer, acknowledge) = match self.sent_out(seq).await {
+            Ok(joined) => (Ok(told::of_all(&joined.record, &joined.below).join("\n")), joined.claims),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        let read = acknowledge.len() as u64;
+        self.store(Entry { acknowledge, ..Entry::of(vec![finishes(seq, answer)]) }).await?;
+        self.finished(seq);
+        self.weather.shared().figures.read_below += read;
+        Ok(())
+    }
+
+    async fn sent_out(&self, seq: u32) -> Result<Joined, String> {
+        let handle = self.engine.handle().ok_or("the process is ending")?;
+        let dispatched = handle.dispatch(self.batch(seq)).await;
+        let ticket = dispatched.map_err(|error| error.to_string())?;
+        self.line.park().await;
+        let joined = handle.join(&ticket.delegation).await;
+        // A stop that comes after the results does not take them away.
+        self.line.unpark().await.ok();
+        joined.map_err(|error| error.to_string())
+    }
+
+    fn batch(&self, seq: u32) -> NewBatch {
+        let Assignment { child, session, depth, .. } = self.assignment;
+        let second = self.weather.chance(|chance| *chance.pick(&[None, Some(None), Some(Some("a"))]));
+        NewBatch {
+            lineage: Lineage {
+                parent: Some(child.clone()),
+                depth: *depth,
+                ..Lineage::of_session(session.clone())
+            },
+            call_key: Some(CallKey { caller: child.as_str().to_owned(), call: seq.to_string() }),
+            context: None,
+            reach: Reach::Joined,
+            tasks: [None].into_iter().chain(second).map(task).collect(),
+            setting: setting(),
         }
-        StepChange::Fail { seq, error } => {
-            step(*seq).is_some_and(|step| step.state == StepState::Failed(error.clone()))
+    }
+
+    /// Stores that the texts were read.
+    async fn read(&self, step: u32, steers: Vec<Steer>) -> Result<(), StoreError> {
+        for steer in &steers {
+            let taken = (steer.request.clone(), self.assignment.attempt);
+            *self.weather.shared().taken.entry(taken).or_default() += 1;
         }
+        let requests: Vec<_> = steers.iter().map(|steer| steer.request.clone()).collect();
+        let seen = requests.iter().map(|request| (request.clone(), step)).collect();
+        let said = Message { author: Author::User, parts: Vec::new() };
+        let changes = vec![
+            StepChange::Intend { seq: step, action: Action::Steer { requests } },
+            StepChange::Finish { seq: step, product: Product::Steered(said) },
+        ];
+        self.store(Entry { seen, ..Entry::of(changes) }).await
+    }
+
+    fn finished(&self, seq: u32) {
+        *self.weather.shared().finished.entry((self.assignment.child.clone(), seq)).or_default() += 1;
+    }
+
+    /// Stores changes of the child's journal. What is taken must be the work of whoever wrote it.
+    async fn store(&self, entry: Entry) -> Result<(), StoreError> {
+        let write = entry.by(self.actor(), self.assignment.fence.clone());
+        let offered = journal::offer(self.weather, &write).await;
+        self.weather.shared().figures.fenced += u64::from(matches!(offered, Err(StoreError::Fenced(_))));
+        offered?;
+        if let Ok(Some(now)) = self.weather.store.delegation(&self.assignment.delegation).await
+            && (&now.owner.id, now.epoch) != (&write.fence.owner, write.fence.epoch)
+        {
+            self.weather
+                .shared()
+                .late
+                .push(format!("{write:?} was taken, and the work is {}'s", now.owner.id));
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::terms::{LiveTerms, Owners};
 use super::weather::Weather;
 use super::{verdict, wall};
 use crate::shaky::Bend;
-use crate::worlds::law::{Broken, Law};
+use crate::worlds::law::Broken;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::ports::{Conversations, Facts, NewSession, SessionKind};
 use legwork_core::time::Timestamp;
@@ -162,9 +162,9 @@ impl World {
         self.processes[0].handle.resume().await.expect("nothing goes wrong any more");
         let begun = Instant::now();
         while !verdict::is_over(&self.weather).await {
-            Broken::unless(begun.elapsed() < REST_MAX, Law::Drains, || {
-                "something has not settled, or not arrived".to_owned()
-            })?;
+            if begun.elapsed() >= REST_MAX {
+                return Err(verdict::never_over(&self.weather).await);
+            }
             // Deadline: the people of the world go on meanwhile.
             sleep(Duration::from_millis(500)).await;
         }

@@ -10,6 +10,8 @@ use crate::record::{DelegationRecord, OwnerRecord};
 use crate::steering::RequestRecord;
 use crate::time::Timestamp;
 
+/// How often results are looked at that somebody else moves meanwhile.
+const LOOKS_MAX: usize = 8;
 /// What the ledger says of a claim whose taker died.
 const TAKER_DIED: &str = "the process that took the results died before they had arrived";
 
@@ -106,26 +108,46 @@ impl Taker<'_> {
         Ok(claims)
     }
 
-    /// As [`Taker::take_all`], for the unit at this place.
+    /// As [`Taker::take_all`], for the unit at this place. Results that somebody else moves between the look and the claim are
+    /// looked at again: whoever gives them back at that moment must not have them pass for delivered.
     ///
     /// # Errors
-    /// [`StoreError`]; a claim that was made all the same stays with this process and comes free with it.
+    /// [`StoreError`]; a claim that was made all the same stays with this process and comes free with it. A conflict when they
+    /// were moved [`LOOKS_MAX`] times in a row.
     pub async fn take_unit(
         &self,
         (record, place): (&DelegationRecord, usize),
         signature: &str,
-        mut new_claim: impl FnMut() -> ClaimId,
+        new_claim: impl FnOnce() -> ClaimId,
     ) -> Result<Option<ClaimId>, StoreError> {
-        let (unit, delivery) = (&record.accepted.units[place], &record.deliveries[place]);
-        if let DeliveryState::Claimed { claim, .. } = &delivery.state
-            && self.hand(delivery.claimant()).await? == Hand::Mine
-        {
-            return Ok(Some(claim.clone()));
+        let unit = &record.accepted.units[place].id;
+        let mut delivery = record.deliveries[place].clone();
+        let mut new_claim = Some(new_claim);
+        let mut claim = None;
+        for _ in 0..LOOKS_MAX {
+            let claimant = delivery.claimant();
+            if let DeliveryState::Claimed { claim, .. } = &delivery.state
+                && self.hand(claimant).await? == Hand::Mine
+            {
+                return Ok(Some(claim.clone()));
+            }
+            if self.make_ready(unit, &delivery.state, claimant).await? {
+                claim = claim.or_else(|| new_claim.take().map(|new_claim| new_claim()));
+                let fresh = claim.clone().expect("the first look that wants a claim makes it");
+                if let Some(made) = self.facts.claim(unit, fresh, signature, self.at).await? {
+                    return Ok(Some(made));
+                }
+            }
+            let now = self.facts.delegation(&record.accepted.delegation).await?;
+            let Some(now) = now.and_then(|now| now.deliveries.get(place).cloned()) else { return Ok(None) };
+            if now.state == delivery.state {
+                return Ok(None);
+            }
+            delivery = now;
         }
-        if self.make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
-            return self.facts.claim(&unit.id, new_claim(), signature, self.at).await;
-        }
-        Ok(None)
+        Err(StoreError::Conflict(format!(
+            "the results of {unit} were moved {LOOKS_MAX} times while they were taken"
+        )))
     }
 }
 

@@ -2,10 +2,14 @@
 //!
 //! It does not decide which trees those are; the book does.
 
-use legwork_core::ids::{DelegationId, OwnerId};
-use legwork_core::ports::{Store, StoreError};
+use legwork_core::delivery::DeliveryState;
+use legwork_core::ids::{ClaimId, DelegationId, OwnerId};
+use legwork_core::ports::{Filter, Store, StoreError};
 use legwork_core::record::OwnerRecord;
 use legwork_core::time::Timestamp;
+
+/// Why claims are given back.
+const LEFT: &str = "whoever had taken the results goes on in another process";
 
 /// A tree that is to be left.
 #[derive(Clone)]
@@ -15,7 +19,8 @@ pub(super) struct Leaving {
     pub(super) delegations: Vec<DelegationId>,
 }
 
-/// Leaves a tree. Where it breaks off it may be done again.
+/// Leaves a tree. What had been taken here for a child of it is given back before: nobody else could take it as long as this
+/// process lives, and the child would read it without an end of its delivery. Where this breaks off it may be done again.
 ///
 /// # Errors
 /// [`StoreError`]; some of it may be done then.
@@ -27,7 +32,35 @@ pub(super) async fn leave(
 ) -> Result<(), StoreError> {
     let Leaving { nobody, delegations } = leaving;
     store.enter(nobody.clone(), at).await?;
+    for claim in taken_below(store, owner, delegations).await? {
+        match store.release(vec![claim], at, LEFT).await {
+            // It has ended by other means.
+            Ok(()) | Err(StoreError::Conflict(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
     store.take_over(owner, &nobody.id, delegations.clone(), at).await?;
     store.declare_gone(&nobody.id, 0, at).await?;
     Ok(())
+}
+
+/// The claims of this process on what children of these delegations have sent out. Nothing of these runs here any more.
+async fn taken_below(
+    store: &dyn Store,
+    owner: &OwnerId,
+    delegations: &[DelegationId],
+) -> Result<Vec<ClaimId>, StoreError> {
+    let mut claims = Vec::new();
+    for delegation in delegations {
+        let below = store.delegations(Filter::Below(delegation.clone())).await?;
+        for delivery in below.iter().flat_map(|called| &called.deliveries) {
+            let is_mine = delivery.claimant().map(OwnerRecord::id_of_claimant).as_ref() == Some(owner);
+            if let DeliveryState::Claimed { claim, .. } = &delivery.state
+                && is_mine
+            {
+                claims.push(claim.clone());
+            }
+        }
+    }
+    Ok(claims)
 }

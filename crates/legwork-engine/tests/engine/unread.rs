@@ -1,14 +1,19 @@
 //! What a child had asked for and had not read when it ended: it is told with the child's own results, to one reader.
 
-use crate::scene::{Scene, options};
-use legwork_core::batch::Ticket;
+use crate::scene::{DEAD, Scene, batch_from, options, owner};
+use futures::FutureExt;
+use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{ChildId, ClaimId};
+use legwork_core::ids::{CallKey, ChildId, ClaimId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Delegator, Facts, Filter, Joined};
 use legwork_core::steering::Scope;
 use legwork_core::time::Timestamp;
+use legwork_engine::recovery::Orphans;
 use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::shaky::{Luck, ShakyStore};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The child with this goal.
 fn child(scene: &Scene, goal: &str) -> ChildId {
@@ -61,4 +66,58 @@ async fn inv_06_what_a_child_has_read_with_the_results_of_its_own_is_not_told_ag
     let joined = scene.handle.join(&ticket.delegation).await.expect("it can be joined");
     assert_eq!(unread(&joined), []);
     assert!(joined.below.open().next().is_none());
+}
+
+/// Proves INV-6: whoever goes on with a child reads what an earlier owner of it, which lives, had taken for it and not stored.
+#[tokio::test(start_paused = true)]
+async fn inv_06_what_was_taken_for_a_child_that_is_left_to_another_process_can_be_taken_there() {
+    let memory = MemoryStore::new();
+    let scene = Scene::over(memory.clone(), 1, options(2)).await;
+    let ticket = scene.dispatch(&["unrecorded told"]).await;
+    scene.troupe.until_here("unrecorded told").await;
+    let caller = scene.troupe.assignments().remove(0);
+    let key = CallKey { caller: caller.child.to_string(), call: "call".to_owned() };
+    let below = NewBatch { call_key: Some(key), ..batch_from(&caller, &["answer".to_owned()]) };
+    let below = scene.handle.dispatch(below).await.expect("the call is accepted");
+    let taken = scene.handle.join(&below.delegation).await.expect("it can be joined");
+    assert_eq!(taken.claims.len(), 1);
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.pass(Duration::from_secs(1)).await;
+    let heir = Scene::over(memory, 2, options(2)).await;
+    let recovered = heir.recover(&Orphans::All).await;
+    assert_eq!(recovered.taken, [ticket.delegation], "the other process lives and has left it");
+    let again = heir.handle.join(&below.delegation).await.expect("it can be joined");
+    assert_eq!(again.claims.len(), 1, "{:?}", again.record.deliveries);
+}
+
+/// Proves INV-6: what is given back, or taken by somebody who dies of it, between the look of a caller and its claim is taken by
+/// the caller all the same; otherwise it would read it and hear of it again.
+#[tokio::test(start_paused = true)]
+async fn inv_06_what_the_dead_move_between_a_look_and_a_claim_is_taken_all_the_same() {
+    for moment in ["release", "claim"] {
+        let memory = MemoryStore::new();
+        let gone = Scene::over(memory.clone(), DEAD, options(1)).await;
+        let ticket = gone.dispatch(&["answer"]).await;
+        let taken = gone.handle.join(&ticket.delegation).await.expect("it can be joined").claims;
+        let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+        let scene = Scene::over_store(shaky.clone(), 2, options(1)).await;
+        let (unit, mut is_first) = (ticket.units[0].id.clone(), true);
+        shaky.let_decide(move |name| {
+            if name == moment && std::mem::take(&mut is_first) {
+                let moved = match moment {
+                    "release" => memory.release(taken.clone(), Timestamp(0), "late").map(drop).now_or_never(),
+                    _ => {
+                        let late =
+                            memory.claim(&unit, ClaimId::from_bits(1), &owner(DEAD).claimant(), Timestamp(0));
+                        late.map(drop).now_or_never()
+                    }
+                };
+                moved.expect("memory answers at once");
+            }
+            Luck::Good
+        });
+        let joined = scene.handle.join(&ticket.delegation).await.expect("it can be joined");
+        assert_eq!(joined.claims.len(), 1, "{moment}: {:?}", joined.record.deliveries);
+    }
 }

@@ -1,16 +1,15 @@
 //! `legwork results ID`: the stored results, again and again. With `--wait` they are waited for, and work whose process has
 //! died is gone on with. Results that nobody can take any more are delivered by being printed.
 
+mod claims;
 mod waiting;
 
 use std::time::Duration;
 
-use legwork_core::batch::Unit;
 use legwork_core::below::Below;
-use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
-use legwork_core::ports::{Conversations, Facts, SessionKind, StoreError};
-use legwork_core::record::{DelegationRecord, DeliveryRecord};
+use legwork_core::ports::{Facts, StoreError};
+use legwork_core::record::DelegationRecord;
 use legwork_core::taking::missed_texts;
 use legwork_engine::recovery::{Conclusion, Orphans, may_go_on};
 use legwork_sqlite::SqliteStore;
@@ -28,8 +27,6 @@ use waiting::Waited;
 
 /// How long another process may take to settle what it has taken over.
 const SETTLING_MAX: Duration = Duration::from_secs(5);
-/// How long another process may hold results that it puts aside.
-const PUTTING_ASIDE_MAX: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Prints what is stored; with `--wait` once all of it has settled.
@@ -118,7 +115,7 @@ async fn gather(
         stderr::tell(&orphans::left(id));
     }
     let below = below(store, &record, args).await?;
-    let claims = claim_unowned(store, (&record, &below), wanted, owner).await?;
+    let claims = claims::claim_unowned(store, (&record, &below), wanted, owner).await?;
     let children = wanted.iter().filter_map(|task| record.accepted.children.get(*task));
     let children: Vec<ChildId> = children.cloned().collect();
     let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
@@ -226,88 +223,6 @@ async fn below(
         }
         // Deadline: another process writes the ends and tells nobody, so this one looks again until then.
         tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// Claims the units that no conversation can take, those of a shell whose process is gone, if they are printed whole. One that
-/// another process is just putting aside is waited for.
-async fn claim_unowned(
-    store: &SqliteStore,
-    (record, below): (&DelegationRecord, &Below),
-    wanted: &[usize],
-    owner: &Owner,
-) -> Result<Vec<ClaimId>, CliError> {
-    let until = Instant::now() + PUTTING_ASIDE_MAX;
-    let mut claims = Vec::new();
-    let mut record = record.clone();
-    while let Some(unowned) = Unowned::of(store, (&record, below), wanted, owner).await? {
-        claims.extend(unowned.claim().await?);
-        if !unowned.is_being_put_aside(&claims) || Instant::now() >= until {
-            break;
-        }
-        // Deadline: whoever has claimed it parks or delivers it and tells nobody, so this process looks again until then.
-        tokio::time::sleep(LOOK_EVERY).await;
-        match store.delegation(&record.accepted.delegation).await? {
-            Some(now) => record = now,
-            None => break,
-        }
-    }
-    Ok(claims)
-}
-
-/// Results of a shell that no process stands ready to print.
-struct Unowned<'a> {
-    store: &'a SqliteStore,
-    record: &'a DelegationRecord,
-    below: &'a Below,
-    wanted: &'a [usize],
-    owner: &'a Owner,
-}
-
-impl<'a> Unowned<'a> {
-    /// `None` when a conversation takes them, or the `delegate` that still runs prints them itself.
-    async fn of(
-        store: &'a SqliteStore,
-        (record, below): (&'a DelegationRecord, &'a Below),
-        wanted: &'a [usize],
-        owner: &'a Owner,
-    ) -> Result<Option<Unowned<'a>>, CliError> {
-        let session = store.session(&record.accepted.lineage.session).await?;
-        let is_taken = session.is_some_and(|session| {
-            session.session.kind != SessionKind::Shell
-                || session.holder.is_some_and(|holder| owner.lives_elsewhere(&holder))
-        });
-        Ok((!is_taken).then_some(Unowned { store, record, below, wanted, owner }))
-    }
-
-    async fn claim(&self) -> Result<Vec<ClaimId>, CliError> {
-        let Unowned { store, owner, .. } = *self;
-        let mut claims = Vec::new();
-        for (unit, delivery) in self.whole() {
-            if owner.taker(store).make_ready(&unit.id, &delivery.state, delivery.claimant()).await? {
-                let claimant = owner.record.claimant();
-                claims.extend(store.claim(&unit.id, owner.new_claim(), &claimant, owner.now()).await?);
-            }
-        }
-        Ok(claims)
-    }
-
-    /// Whether some of it is in the hands of another process, and not claimed here by `own`; that one is about to park it: a
-    /// worker does that with all that it has ended.
-    fn is_being_put_aside(&self, own: &[ClaimId]) -> bool {
-        self.whole().any(|(_, delivery)| {
-            matches!(&delivery.state, DeliveryState::Claimed { claim, .. } if !own.contains(claim))
-        })
-    }
-
-    /// The units that are printed whole, with all that is below them.
-    fn whole(&self) -> impl Iterator<Item = (&'a Unit, &'a DeliveryRecord)> {
-        let (record, below, wanted) = (self.record, self.below, self.wanted);
-        let units = record.accepted.units.iter().zip(&record.deliveries);
-        units.filter(move |(unit, _)| {
-            let tasks = &unit.task_indexes;
-            tasks.iter().all(|task| wanted.contains(task)) && below.open_under(tasks).next().is_none()
-        })
     }
 }
 

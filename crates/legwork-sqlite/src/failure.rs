@@ -1,5 +1,6 @@
 //! What went wrong inside the adapter, and how it reads at the port. It does not decide what happens next.
 
+use crate::damage::{self, Second};
 use crate::files;
 use legwork_core::ports::StoreError;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -74,7 +75,14 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::ReadOnly(text)
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
+        Some(ErrorCode::DatabaseCorrupt) => match damage::look_again(path) {
+            Second::Damaged => StoreError::Corrupt(text),
+            Second::Sound => {
+                StoreError::Io(format!("{text}; the file itself is sound: the system failed to read it"))
+            }
+            Second::Unreadable(error) => of_io(&error, path),
+        },
+        Some(ErrorCode::NotADatabase) => StoreError::Corrupt(text),
         // It has our mark and our version, and a part of our tables is not there.
         Some(ErrorCode::Unknown) if text.contains("no such table") || text.contains("no such column") => {
             StoreError::Corrupt(text)

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod busy;
+mod damage;
 mod encoding;
 mod faces;
 mod failure;

@@ -26,8 +26,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// Between tries of an offer that came back, or of a store that fails.
 const FIRST_GAP: Duration = Duration::from_millis(100);
 const LONGEST_GAP: Duration = Duration::from_secs(30);
-/// Work that another process settles rings no bell here, so the store is looked at this often without one.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// Work that another process settles rings no bell here, so the store is looked at this often without one: somebody may sit at the
+/// conversation and wait for it, and a look that finds nothing reads one entry of an index.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Units that are read at once.
 const PORTION: usize = 32;
 

@@ -9,7 +9,7 @@ use crate::completion;
 use crate::delivery::{DeliveryState, Lead};
 use crate::ids::{ChildId, DelegationId, UnitId};
 use crate::outcome::WireStatus;
-use crate::ports::{Facts, Filter, Found, StoreError};
+use crate::ports::{Facts, Filter, Found, Listed, StoreError};
 use crate::record::{DelegationRecord, DeliveryRecord};
 use crate::spending::{self, Spending};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ use std::collections::{HashMap, HashSet};
 pub struct Below {
     /// Callers before what they called for, oldest first; each with the position of the child under which it is.
     records: Vec<(usize, DelegationRecord)>,
+    /// Delegations of which nothing can be told, in the same places. Nobody waits for them, and they are told with nothing:
+    /// what they brought stays where it is.
+    unreadable: Vec<DelegationId>,
     /// The children that have ended, those of the delegation itself among them.
     ended: HashSet<ChildId>,
 }
@@ -66,7 +69,8 @@ impl Below {
         below.note_ended(record);
         let mut next = vec![record.accepted.delegation.clone()];
         while let Some(id) = next.pop() {
-            let mut found = facts.delegations(Filter::Below(id)).await?;
+            let Listed { rows: mut found, unreadable } = facts.delegations(Filter::Below(id)).await?;
+            below.unreadable.extend(unreadable);
             // They come newest first.
             found.reverse();
             for called in found {
@@ -95,6 +99,11 @@ impl Below {
         let open =
             self.records.iter().filter(|(place, called)| tasks.contains(place) && !called.is_settled());
         open.map(|(_, called)| called)
+    }
+
+    /// The delegations of which nothing can be told, because their rows cannot be read.
+    pub fn unreadable(&self) -> &[DelegationId] {
+        &self.unreadable
     }
 
     /// What has not settled at all.

@@ -161,9 +161,12 @@ pub async fn missed_texts(
     let mut missed = Vec::new();
     for child in children {
         match facts.steers(child).await {
-            Ok(records) => {
-                let texts = records.into_iter().filter_map(RequestRecord::missed);
+            Ok(listed) => {
+                let texts = listed.rows.into_iter().filter_map(RequestRecord::missed);
                 missed.extend(texts.map(|text| (child.clone(), text)));
+                for request in listed.unreadable {
+                    unread(child, StoreError::Corrupt(format!("{request}, which was said to it")));
+                }
             }
             Err(error) => unread(child, error),
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The children of `session` that have not settled and that this process does not run.
 pub(crate) async fn views(wiring: &Wiring, session: &SessionId) -> Result<Vec<ChildView>, StoreError> {
-    let records = wiring.store.delegations(Filter::OpenOf(session.clone())).await?;
+    let records = wiring.store.delegations(Filter::OpenOf(session.clone())).await?.rows;
     let now = wiring.clock.now().wall;
     let mut views = Vec::new();
     for record in records.iter().filter(|record| record.owner.id != wiring.owner.id) {

@@ -49,6 +49,10 @@ pub(crate) async fn offer(store: &dyn Store, appends: &[Append]) -> Offered {
             (Ok(Some(record)), _) if holds(record, append) => Fate::Recorded,
             (Ok(_), Some(Err(refusal))) => Fate::Refused(refusal),
             (Ok(_), Some(Ok(())) | None) => Fate::Absent,
+            // What cannot be read takes nothing, and no other look will tell more.
+            (Err(StoreError::Corrupt(_)), Some(Err(refusal @ AppendError::Unreadable(_)))) => {
+                Fate::Refused(refusal)
+            }
             (Err(unread), _) => {
                 error.get_or_insert_with(|| unread.clone());
                 Fate::Unclear

@@ -54,6 +54,8 @@ pub struct Recovered {
     pub lacking: Vec<(DelegationId, String)>,
     /// Delegations of which the store would not take the settling; they stay open, and the others go on.
     pub refused: Vec<(DelegationId, AppendError)>,
+    /// Open delegations whose rows cannot be read: nobody can go on with them or settle them, and the others go on.
+    pub unreadable: Vec<DelegationId>,
     /// Owners of open work of which it cannot be told whether they live; their work was left alone.
     pub unclear: Vec<OwnerRecord>,
 }
@@ -108,7 +110,8 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
         }
     }
     if !dead.is_empty() {
-        let open = rescuer.store.delegations(Filter::Open).await?;
+        // The commands of what cannot be read have their groups stored all the same.
+        let open = rescuer.store.delegations(Filter::Open).await?.rows;
         let theirs = open.iter().filter(|record| dead.iter().any(|owner| owner.id == record.owner.id));
         rescuer.end_marked(theirs, before).await;
     }
@@ -195,10 +198,16 @@ impl Rescuer<'_> {
         }
         let mut records = Vec::new();
         for id in tree.ids() {
-            if mine.contains(id)
-                && let Some(record) = self.store.delegation(id).await?
-            {
-                records.push(record);
+            if !mine.contains(id) {
+                continue;
+            }
+            match self.store.delegation(id).await {
+                Ok(record) => records.extend(record),
+                // The rest of the tree is this process's too, and goes on.
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(delegation = %id, %error, "what was just taken over cannot be read any more");
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         // Before anything of it begins again (design: who recovers what).

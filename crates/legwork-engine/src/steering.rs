@@ -69,7 +69,7 @@ pub(crate) async fn objection(
         Some(_) => {}
     }
     let steers = store.steers(child).await.map_err(failed)?;
-    let waiting = steers.iter().filter(|steer| steer.fate == Fate::Open).count();
+    let waiting = steers.rows.iter().filter(|steer| steer.fate == Fate::Open).count();
     if waiting >= STEERS_WAITING_MAX {
         return Err(SteerError::Full { child: child.clone(), waiting, waiting_max: STEERS_WAITING_MAX });
     }

@@ -44,6 +44,23 @@ impl Failure {
         Failure::Refused(StoreError::Corrupt(text.into()))
     }
 
+    /// Whether a row cannot be read while the file is whole: everything else in it can be.
+    pub(crate) fn is_damaged_row(&self) -> bool {
+        match self {
+            Failure::Sqlite(error) => is_misshapen(error),
+            Failure::Refused(error) => matches!(error, StoreError::Corrupt(_)),
+        }
+    }
+
+    /// The same failure with the name of what could not be read.
+    pub(crate) fn reading(self, what: &str) -> Failure {
+        match self {
+            Failure::Sqlite(error) if is_misshapen(&error) => Failure::corrupt(format!("{what}: {error}")),
+            Failure::Refused(StoreError::Corrupt(why)) => Failure::corrupt(format!("{what}: {why}")),
+            other @ (Failure::Sqlite(_) | Failure::Refused(_)) => other,
+        }
+    }
+
     /// The failure as the port tells it; `path` is the database file.
     pub(crate) fn told(self, path: &Path) -> StoreError {
         match self {
@@ -53,9 +70,23 @@ impl Failure {
     }
 }
 
+/// Whether a column holds another kind of value than it is written with, or a text that is none.
+fn is_misshapen(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}
+
 /// An error of SQLite as the port tells it.
 pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let text = format!("{} ({error})", path.display());
+    if is_misshapen(error) {
+        return StoreError::Corrupt(text);
+    }
     match error.sqlite_extended_error_code() {
         // The index of the log could not grow. On a full memory file system nothing else can either.
         Some(ffi::SQLITE_IOERR_SHMSIZE)

@@ -8,8 +8,8 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Due, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord,
-    Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Facts, Filter, Found, Held, Listed, NewSession, News, Pending, Portion,
+    SessionRecord, Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -138,7 +138,10 @@ impl Facts for GatedStore {
         self.inner.delegation(id)
     }
 
-    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+    fn delegations(
+        &self,
+        filter: Filter,
+    ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>> {
         self.inner.delegations(filter)
     }
 
@@ -207,7 +210,7 @@ impl Facts for GatedStore {
         self.inner.news(after)
     }
 
-    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>> {
         self.inner.steers(child)
     }
 
@@ -215,11 +218,14 @@ impl Facts for GatedStore {
         self.inner.set_paused(paused, at)
     }
 
-    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+    fn undelivered(
+        &self,
+        session: &SessionId,
+    ) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {
         self.inner.undelivered(session)
     }
 
-    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>> {
         self.inner.due(session, after, most)
     }
 

@@ -89,17 +89,18 @@ impl Watch<'_> {
             return Ok(());
         }
         let open = store.delegations(Filter::OpenOf(self.session.clone())).await?;
-        let gone = open.iter().filter(|record| record.owner.id != myself.record.id && is_orphaned(record));
+        let gone =
+            open.rows.iter().filter(|record| record.owner.id != myself.record.id && is_orphaned(record));
         let gone: HashSet<DelegationId> = gone.map(|record| record.accepted.delegation.clone()).collect();
         let is_new = !gone.is_subset(&self.gone);
         self.gone = gone;
-        let is_left_to_a_worker = || open.iter().any(|record| has_worker(self.invocation, record));
-        if open.is_empty() || is_new || is_left_to_a_worker() {
+        let is_left_to_a_worker = || open.rows.iter().any(|record| has_worker(self.invocation, record));
+        if open.rows.is_empty() || is_new || is_left_to_a_worker() {
             return Ok(());
         }
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
         if !self.invocation.common.quiet && recovered != self.before {
-            tell(&recovered);
+            tell_anew(&recovered, &self.before);
         }
         self.before = recovered;
         Ok(())
@@ -190,6 +191,13 @@ pub fn cannot_go_on(recovered: &Recovered) -> Option<CliError> {
     )
 }
 
+/// As [`tell`], for a look that comes again: what cannot be read was named `before`.
+pub fn tell_anew(recovered: &Recovered, before: &Recovered) {
+    let mut new = recovered.clone();
+    new.unreadable.retain(|id| !before.unreadable.contains(id));
+    tell(&new);
+}
+
 /// Says what recovery did, one line each.
 pub fn tell(recovered: &Recovered) {
     let Recovered { taken, resumed, lost, stopping, given_up, unstarted, .. } = recovered;
@@ -219,7 +227,8 @@ pub fn tell(recovered: &Recovered) {
 
 /// Says what recovery could not do, one line each.
 fn tell_trouble(recovered: &Recovered) {
-    let Recovered { lacking, refused, unclear, .. } = recovered;
+    let Recovered { lacking, refused, unclear, unreadable, .. } = recovered;
+    tell_unreadable(unreadable);
     for (delegation, lacks) in lacking {
         stderr::tell(&format!("note: {delegation}, of a process that died, waits: {lacks}"));
     }
@@ -234,6 +243,31 @@ fn tell_trouble(recovered: &Recovered) {
             unclear.process.pid
         ));
     }
+}
+
+/// What to do about delegations that cannot be read, for the lines that name them.
+const HOW_TO_MEND: &str =
+    "everything else goes on. Keep a copy of the state folder; `legwork doctor` says more, and what to do";
+
+/// Names delegations that cannot be read.
+pub fn tell_unreadable(ids: &[DelegationId]) {
+    ids.iter().for_each(|id| stderr::tell(&format!("warning: {}", unreadable(id))));
+}
+
+/// What is said of a delegation that cannot be read.
+pub fn unreadable(id: &DelegationId) -> String {
+    format!("what is stored of {id} cannot be read, so that nobody can go on with it; {HOW_TO_MEND}")
+}
+
+/// The failure of a verb that is about work of which some cannot be read.
+pub fn is_unreadable(ids: &[DelegationId]) -> Option<CliError> {
+    let ids: Vec<&str> = ids.iter().map(DelegationId::as_str).collect();
+    let first = ids.first()?;
+    let message = match ids.len() {
+        1 => format!("what is stored of {first} cannot be read"),
+        several => format!("what is stored of {first} and {} more cannot be read", several - 1),
+    };
+    Some(CliError::new(Kind::State, message).with_hint(HOW_TO_MEND))
 }
 
 /// The note for whoever looks at work that nobody does any more.

@@ -102,16 +102,21 @@ impl Waiting {
 
     /// The first in order that was not looked at. What arrived since is not listed any more, so it stands near the front.
     async fn first_unseen(
-        &self,
+        &mut self,
         setup: &SessionSetup,
         session: &SessionId,
     ) -> Result<Option<Undelivered>, StoreError> {
         let mut after = 0;
         loop {
             let portion = setup.store.due(session, after, PORTION).await?;
-            let Some(last) = portion.last() else { return Ok(None) };
-            after = last.place;
-            let next = portion.into_iter().find(|due| !self.seen.contains(&due.due.unit));
+            let Some(last) = portion.last_place() else { return Ok(None) };
+            after = last;
+            for (_, unit) in portion.unreadable {
+                if self.seen.insert(unit.clone()) {
+                    tracing::error!(%unit, "where results are cannot be read; they are kept, and others go before them");
+                }
+            }
+            let next = portion.rows.into_iter().find(|due| !self.seen.contains(&due.due.unit));
             if let Some(next) = next {
                 return Ok(Some(next.due));
             }

@@ -201,7 +201,7 @@ impl Turns<'_> {
     /// What this process works on for the session and no turn waits for.
     async fn in_hand(&mut self) -> Result<Vec<DelegationId>, StoreError> {
         let setup = self.session.setup();
-        let open = setup.store.delegations(Filter::OpenOf(self.session.id().clone())).await?;
+        let open = setup.store.delegations(Filter::OpenOf(self.session.id().clone())).await?.rows;
         let mine = open.into_iter().filter(|record| {
             record.accepted.lineage.parent.is_none() && record.owner.id == setup.fence.owner
         });

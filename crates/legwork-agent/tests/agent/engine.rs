@@ -163,7 +163,7 @@ impl House {
     /// All delegations, when the engine has ended.
     async fn close(self) -> Vec<DelegationRecord> {
         self.engine.close().await;
-        self.store.delegations(Filter::Recent(100)).await.expect("readable")
+        self.store.delegations(Filter::Recent(100)).await.expect("readable").rows
     }
 }
 

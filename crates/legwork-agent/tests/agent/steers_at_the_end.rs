@@ -173,7 +173,7 @@ impl Checked<'_> {
         let told: BTreeSet<usize> = self.sent.iter().map(is_in).collect();
         assert!(told.iter().all(|count| *count <= 1), "seed {seed}: {text:?} was read twice");
         let came_back = self.joined.missed_by(self.child).iter().filter(|missed| **missed == text).count();
-        let rows = self.store.steers(self.child).await.expect("readable");
+        let rows = self.store.steers(self.child).await.expect("readable").rows;
         let rows: Vec<Fate> = rows
             .into_iter()
             .filter(|row| format!("{:?}", row.request.wish).contains(text))

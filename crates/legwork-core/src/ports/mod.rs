@@ -4,6 +4,7 @@
 //! No port names a runtime. A call that may take time returns a [`Pending`]; dropping it gives the call up, and each port
 //! says what that means.
 
+mod answers;
 mod delegator;
 mod inbox;
 mod live;
@@ -14,6 +15,7 @@ mod transcripts;
 mod trouble;
 mod worker;
 
+pub use answers::{Due, Listed, News, Portion, StoreHealth, Undelivered};
 pub use delegator::{
     ChildView, Delegator, DispatchError, JoinError, Joined, Refusal, Runner, SessionView, SteerError, Stopped,
 };
@@ -22,8 +24,8 @@ pub use live::{EndFacts, Identity, LiveEvent, Watch};
 pub use pending::Pending;
 pub use processes::{GroupEnd, Liveness, Processes};
 pub use store::{
-    AppendError, Conversations, Due, Facts, Filter, Found, Held, NewSession, News, SessionKind,
-    SessionRecord, Steps, Store, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Facts, Filter, Found, Held, NewSession, SessionKind, SessionRecord, Steps,
+    Store, Turn, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
 pub use trouble::{Fault, StoreError, TROUBLE_MAX};

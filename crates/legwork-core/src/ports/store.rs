@@ -5,9 +5,8 @@
 //! A write that answered `Ok` is durable. One that answered with an error may have been carried out all the same, unless the
 //! error says that it was refused. Dropping the future of a write does not take it back.
 
-use super::{Pending, StoreError};
-use crate::batch::Reach;
-use crate::delivery::{DeliveryState, ParkReason};
+use super::{Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered};
+use crate::delivery::ParkReason;
 use crate::fact::Append;
 use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId};
 use crate::message::{Author, Message};
@@ -37,8 +36,12 @@ pub trait Facts: Send + Sync {
     /// One delegation with everything that is known of it.
     fn delegation(&self, id: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>>;
 
-    /// Many delegations, newest first.
-    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>>;
+    /// Many delegations, newest first. One whose rows cannot be read costs nobody else: it is among
+    /// [`Listed::unreadable`], and to ask for it by its id is `Corrupt`.
+    fn delegations(
+        &self,
+        filter: Filter,
+    ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>>;
 
     /// The delegation that was accepted under `key`, if any.
     fn by_call_key(&self, key: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>>;
@@ -100,20 +103,24 @@ pub trait Facts: Send + Sync {
     /// `after`, and whether new children may start.
     fn news(&self, after: u64) -> Pending<'_, Result<News, StoreError>>;
 
-    /// The steers of a child with what became of them, oldest first.
-    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>>;
+    /// The steers of a child with what became of them, oldest first; those that cannot be read by their ids.
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>>;
 
     /// Lets new children start in no process of this store, or in all again. Answers whether that changed anything.
     fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
 
     /// The units whose results are for `session` and are neither delivered nor dismissed, and have left
-    /// [`DeliveryState::Held`], and the notices of early failures like them; in the order in which they became ready.
-    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>>;
+    /// [`DeliveryState::Held`](crate::delivery::DeliveryState::Held), and the notices of early failures like them; in the order in which they became ready. Those
+    /// of which it cannot be read where they are, by their ids: they are as undelivered as the others.
+    fn undelivered(
+        &self,
+        session: &SessionId,
+    ) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>>;
 
     /// A portion of what [`Facts::undelivered`] lists, in the same order: what stands behind the place `after`, at most `most` of
     /// it. No place is 0. A unit keeps its place for as long as it is listed; what becomes ready while the list is read in
-    /// portions may be missed, and nothing that was listed before is.
-    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>>;
+    /// portions may be missed, and nothing that was listed before is. What cannot be read has a place like the others.
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>>;
 
     /// Marks a request as carried out by `owner`. `Fenced` when that was declared gone.
     fn settle_request(
@@ -171,7 +178,8 @@ pub trait Facts: Send + Sync {
     fn groups_of(&self, owner: &OwnerId) -> Pending<'_, Result<Vec<(Actor, ProcessGroup)>, StoreError>>;
 
     /// Removes delegations that settled before `before` and whose deliveries were all delivered or dismissed before it.
-    /// Returns how many. Nothing undelivered is ever removed (invariant 5), and what was delivered late keeps its whole time.
+    /// Returns how many. Nothing undelivered is ever removed (invariant 5), nor anything that cannot be read, and what was
+    /// delivered late keeps its whole time.
     fn prune(&self, before: Timestamp) -> Pending<'_, Result<usize, StoreError>>;
 
     /// Looks the store over, for `doctor`.
@@ -305,41 +313,6 @@ pub enum Held {
     Unknown,
 }
 
-/// What a process that may own work must know from time to time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct News {
-    /// Requests that nobody has taken, with their numbers, oldest first.
-    pub requests: Vec<(u64, Request)>,
-    /// Whether no new children may start.
-    pub paused: bool,
-}
-
-/// A settled unit whose results have not arrived.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undelivered {
-    /// Its delegation.
-    pub delegation: DelegationId,
-    /// The unit.
-    pub unit: UnitId,
-    /// The position of the task that failed, when this is the notice of an early failure and no unit.
-    pub notice: Option<usize>,
-    /// How the delegation's results reach their session.
-    pub reach: Reach,
-    /// Where the results are.
-    pub state: DeliveryState,
-    /// Who holds them, while claimed: see [`OwnerRecord::id_of_claimant`].
-    pub claimant: Option<String>,
-}
-
-/// A settled unit whose results have not arrived, with where it stands among them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
-    /// Its place. A later one became ready later.
-    pub place: u64,
-    /// The unit.
-    pub due: Undelivered,
-}
-
 /// One session as the store holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
@@ -426,25 +399,7 @@ pub enum AppendError {
     /// A fact does not fit the state of its child or unit.
     #[error("{0}")]
     Illegal(String),
-}
-
-/// What `doctor` reports of the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoreHealth {
-    /// Where it is.
-    pub location: String,
-    /// Its schema version.
-    pub version: u32,
-    /// What an integrity check said; empty when nothing is wrong.
-    pub problems: Vec<String>,
-    /// Delegations whose rows can be read and do not belong together, the first of them. Nobody can go on with them.
-    pub broken: Vec<DelegationId>,
-    /// Rows that belong to a delegation or a session that is not there. A new one would take them over by their number.
-    pub strays: u64,
-    /// Delegations with a child that has not settled.
-    pub open: u64,
-    /// Units whose results nobody has taken.
-    pub undelivered: u64,
-    /// Bytes of all its files.
-    pub bytes: u64,
+    /// What is stored of the delegation cannot be read, so that nothing can be added to it.
+    #[error("{0}")]
+    Unreadable(String),
 }

@@ -241,9 +241,14 @@ impl Courier {
         let (mut later, mut after) = (None::<Instant>, 0);
         loop {
             let portion = self.wiring.store.due(&self.session, after, PORTION).await?;
-            let Some(last) = portion.last() else { return Ok(later.map_or(Look::Nothing, Look::Later)) };
-            after = last.place;
-            for due in portion {
+            let Some(last) = portion.last_place() else {
+                return Ok(later.map_or(Look::Nothing, Look::Later));
+            };
+            after = last;
+            for (_, unit) in portion.unreadable {
+                self.set_aside(unit, "where they are cannot be read; `legwork doctor` says what to do");
+            }
+            for due in portion.rows {
                 match self.turn_of(due, reach).await? {
                     Turn::Next(next) => return Ok(Look::Next(next)),
                     Turn::Passed => {}
@@ -257,7 +262,7 @@ impl Courier {
     async fn look_at_hand(&mut self) -> Result<Option<Look>, StoreError> {
         let Some(hold) = &self.in_hand else { return Ok(None) };
         let at_its_place = self.wiring.store.due(&self.session, hold.place - 1, 1).await?;
-        let mine = at_its_place.into_iter().find(|due| due.due.unit == hold.unit);
+        let mine = at_its_place.rows.into_iter().find(|due| due.due.unit == hold.unit);
         match mine.map(|due| due.due.state) {
             Some(DeliveryState::Claimed { claim, .. }) if claim == hold.claim => {
                 if !self.patience.is_longest() {

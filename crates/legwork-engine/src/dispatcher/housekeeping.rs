@@ -236,7 +236,11 @@ impl Chores {
                 .for_each(|answer| note(&mut written, answer));
             // A store that takes no writes may still tell of new stops.
             let news = store.news(after).await.map(|news| {
-                let newest = news.requests.iter().map(|(number, _)| *number).max();
+                let numbers = news.requests.iter().map(|(number, _)| number);
+                let newest = numbers.chain(news.unreadable.iter().map(|(number, _)| number)).max().copied();
+                for (_, request) in news.unreadable.iter().filter(|(number, _)| *number > known) {
+                    tracing::warn!(%request, "a stop or a message cannot be read, and nobody hears of it; `legwork doctor` says what to do");
+                }
                 let mut requests = news.requests;
                 // What was asked of everybody was heard when it was new, and is not meant for what came since.
                 requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));

@@ -52,7 +52,8 @@ async fn taken_below(
 ) -> Result<Vec<ClaimId>, StoreError> {
     let mut claims = Vec::new();
     for delegation in delegations {
-        let below = store.delegations(Filter::Below(delegation.clone())).await?;
+        // What cannot be read cannot have been taken: whoever takes it reads it first.
+        let below = store.delegations(Filter::Below(delegation.clone())).await?.rows;
         for delivery in below.iter().flat_map(|called| &called.deliveries) {
             let is_mine = delivery.claimant().map(OwnerRecord::id_of_claimant).as_ref() == Some(owner);
             if let DeliveryState::Claimed { claim, .. } = &delivery.state

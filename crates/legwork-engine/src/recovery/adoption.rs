@@ -4,14 +4,14 @@
 use super::owners::{Owners, Whose};
 use super::settling::{goes_on, left_by};
 use super::toll::{Counted, Toll};
-use super::trees::Tree;
+use super::trees::{Grove, Tree};
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
 use crate::dispatcher::{Heirloom, Message};
 use crate::handle::Handle;
 use crate::salvage::has_answered;
 use legwork_core::child::AfterLoss;
-use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ids::{ChildId, DelegationId, RequestId};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Steer, StoreError};
 use legwork_core::pulse::Pulse;
@@ -73,7 +73,8 @@ impl Handle {
     ) -> Result<(), RecoveryError> {
         // One at a time in a process: each takes what it finds in nobody's hand.
         let _turn = self.recovering().acquire().await.map_err(|_| RecoveryError::Closed)?;
-        let found = trees::of(rescuer.store, orphans).await?;
+        let Grove { trees: found, unreadable } = trees::of(rescuer.store, orphans).await?;
+        recovered.unreadable = unreadable;
         // Asked after the work was read: what was accepted here since then is not among it.
         let in_hand = self.ask(Message::InHand).await.ok_or(RecoveryError::Closed)?;
         // Of a tree that is at work here in part, the other part may be nobody's.
@@ -116,7 +117,9 @@ impl Handle {
     pub async fn lacking(&self, orphans: &Orphans) -> Result<Recovered, RecoveryError> {
         let rescuer = self.rescuer();
         let (mut found, mut owners) = (Recovered::default(), Owners::new(rescuer));
-        for tree in trees::of(rescuer.store, orphans).await? {
+        let Grove { trees, unreadable } = trees::of(rescuer.store, orphans).await?;
+        found.unreadable = unreadable;
+        for tree in trees {
             if owners.of(&tree).await? == Whose::Nobodys {
                 let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
                 found.lacking.append(&mut self.withheld(&tree, &toll).await.lacking);
@@ -132,7 +135,7 @@ impl Handle {
     /// [`RecoveryError`].
     pub async fn obstacle(&self, orphans: &Orphans) -> Result<Option<String>, RecoveryError> {
         let (rescuer, mut obstacle) = (self.rescuer(), None);
-        for tree in trees::of(rescuer.store, orphans).await? {
+        for tree in trees::of(rescuer.store, orphans).await?.trees {
             let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
             let withheld = self.withheld(&tree, &toll).await;
             if !withheld.is_all {
@@ -295,8 +298,12 @@ struct Withheld {
 
 /// What was said to the child and not read; the news of the store begins after that.
 async fn open_steers(rescuer: Rescuer<'_>, child: &ChildId) -> Result<Vec<Steer>, StoreError> {
-    let records = rescuer.store.steers(child).await?;
-    let open = records.into_iter().filter(|record| record.fate == Fate::Open);
+    let steers = rescuer.store.steers(child).await?;
+    if !steers.unreadable.is_empty() {
+        let requests: Vec<&str> = steers.unreadable.iter().map(RequestId::as_str).collect();
+        tracing::warn!(%child, ?requests, "what was said to it cannot be read, and it goes on without");
+    }
+    let open = steers.rows.into_iter().filter(|record| record.fate == Fate::Open);
     let steers = open.filter_map(|record| match record.request.wish {
         Wish::Steer { text } => Some(Steer { request: record.request.id, text }),
         Wish::Stop { .. } => None,

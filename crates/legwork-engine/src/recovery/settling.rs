@@ -3,6 +3,7 @@
 
 use super::owners::{Owners, Whose};
 use super::toll::Toll;
+use super::trees::Grove;
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::salvage::salvage;
 use legwork_core::batch::{Isolation, OnCrash};
@@ -53,7 +54,9 @@ async fn settle_found(
     (orphans, conclusion): (&Orphans, Conclusion),
     recovered: &mut Recovered,
 ) -> Result<(), RecoveryError> {
-    for tree in trees::of(rescuer.store, orphans).await? {
+    let Grove { trees, unreadable } = trees::of(rescuer.store, orphans).await?;
+    recovered.unreadable = unreadable;
+    for tree in trees {
         if recovered.tells_of(&tree) {
             continue;
         }

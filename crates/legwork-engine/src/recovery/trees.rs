@@ -2,7 +2,7 @@
 
 use super::{Orphans, RecoveryError};
 use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::ports::{Filter, Store};
+use legwork_core::ports::{Filter, Listed, Store};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,18 +11,36 @@ pub(super) struct Tree {
     records: Vec<DelegationRecord>,
 }
 
+/// What is looked at.
+#[derive(Default)]
+pub(super) struct Grove {
+    /// What can be read of it.
+    pub(super) trees: Vec<Tree>,
+    /// Delegations that cannot. What they delegated stands alone, like what a parent that has ended had delegated.
+    pub(super) unreadable: Vec<DelegationId>,
+}
+
 /// The trees of the open delegations that are looked at.
-pub(super) async fn of(store: &dyn Store, orphans: &Orphans) -> Result<Vec<Tree>, RecoveryError> {
+///
+/// # Errors
+/// When the store fails, or the one delegation that is meant cannot be read.
+pub(super) async fn of(store: &dyn Store, orphans: &Orphans) -> Result<Grove, RecoveryError> {
     match orphans {
-        Orphans::All => Ok(grown(store.delegations(Filter::Open).await?)),
-        Orphans::OfSession(session) => Ok(grown(store.delegations(Filter::OpenOf(session.clone())).await?)),
+        Orphans::All => Ok(grove(store.delegations(Filter::Open).await?)),
+        Orphans::OfSession(session) => Ok(grove(store.delegations(Filter::OpenOf(session.clone())).await?)),
         Orphans::Of(id) => {
-            let Some(record) = store.delegation(id).await? else { return Ok(Vec::new()) };
+            let Some(record) = store.delegation(id).await? else { return Ok(Grove::default()) };
             let session = record.accepted.lineage.session;
-            let all = grown(store.delegations(Filter::OpenOf(session)).await?);
-            Ok(all.into_iter().filter(|tree| tree.ids().any(|member| member == id)).collect())
+            let mut trees = grown(store.delegations(Filter::OpenOf(session)).await?.rows);
+            trees.retain(|tree| tree.ids().any(|member| member == id));
+            // What else of the session cannot be read was not asked for.
+            Ok(Grove { trees, unreadable: Vec::new() })
         }
     }
+}
+
+fn grove(found: Listed<DelegationRecord, DelegationId>) -> Grove {
+    Grove { trees: grown(found.rows), unreadable: found.unreadable }
 }
 
 /// Sorts delegations, which come newest first, into trees. A child exists before what it delegates.

@@ -89,7 +89,7 @@ async fn route_05_whom_a_call_is_for_travels_to_the_inbox_and_to_calls_below() {
     desk.until_offered(1).await;
     let offered = desk.last_offer().record.accepted;
     assert_eq!((&offered.delegation, &offered.lineage.tenant), (&ticket.delegation, &tenant));
-    let all = memory.delegations(Filter::Recent(10)).await.expect("it reads");
+    let all = memory.delegations(Filter::Recent(10)).await.expect("it reads").rows;
     let below = all.iter().find(|record| record.accepted.lineage.parent.is_some()).expect("one is below");
     assert_eq!(below.accepted.lineage.tenant, tenant);
 }
@@ -157,7 +157,7 @@ async fn k16_a_tree_goes_on_in_one_slot_and_each_parent_finds_its_children() {
     let answer = record.children[0].report.as_ref().and_then(|report| report.answer.clone());
     assert_eq!(answer.as_deref(), Some("2"));
     assert_eq!(scene.troupe.counts().peak, 1);
-    let all = memory.delegations(legwork_core::ports::Filter::Recent(9)).await.expect("it reads");
+    let all = memory.delegations(legwork_core::ports::Filter::Recent(9)).await.expect("it reads").rows;
     assert_eq!(all.len(), 2, "nothing was delegated twice");
 }
 
@@ -280,7 +280,7 @@ async fn k12_what_a_child_delegated_that_is_gone_is_stopped_and_not_gone_on_with
     let scene = Scene::over(memory.clone(), 2, options(2)).await;
     scene.recover(&Orphans::All).await;
     scene.pass(Duration::from_secs(1)).await;
-    let all = memory.delegations(legwork_core::ports::Filter::Recent(9)).await.expect("it reads");
+    let all = memory.delegations(legwork_core::ports::Filter::Recent(9)).await.expect("it reads").rows;
     let states: Vec<ChildState> = all.iter().map(|record| record.children[0].state).collect();
     assert_eq!(
         states,

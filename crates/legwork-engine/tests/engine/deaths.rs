@@ -12,7 +12,7 @@ use legwork_core::record::ChildRecord;
 use legwork_core::step::{Action, Actor, Product, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Conclusion, DEATHS_MAX, Orphans, Recovered, Rescuer, settle};
-use legwork_testkit::memory::MemoryStore;
+use legwork_testkit::memory::{Damage, MemoryStore};
 use legwork_testkit::shaky::ShakyStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -259,7 +259,7 @@ async fn k08_a_damaged_journal_stops_no_recovery_and_the_deaths_of_its_child_are
     let whole = scene.dispatch(&["until told"]).await;
     scene.troupe.until(|counts| counts.here.len() == 2).await;
     drop(scene);
-    memory.damage_journal(Actor::Child(damaged.children[0].clone()));
+    memory.damage(Damage::Journal(Actor::Child(damaged.children[0].clone())));
     let recovered = live(&memory, DEAD + 1, End::Dies, async |scene: &Scene, _| {
         scene.troupe.until_here("until told").await;
         scene.troupe.say("told");

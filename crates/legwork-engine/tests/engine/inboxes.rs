@@ -539,5 +539,5 @@ async fn k03_k06_hundreds_of_results_arrive_once_in_order_and_none_is_read_again
     assert_eq!(desk.offered(), expected);
     let read = shaky.take_read();
     assert!(read <= 40 * WAITING, "{read} rows were read for {WAITING} results");
-    assert_eq!(memory.undelivered(&desk.session).await, Ok(vec![]));
+    assert_eq!(memory.undelivered(&desk.session).await.map(|due| due.is_empty()), Ok(true));
 }

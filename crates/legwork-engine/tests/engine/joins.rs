@@ -23,7 +23,7 @@ async fn states(scene: &Scene) -> Vec<DeliveryState> {
         scene.store.as_ref(),
         legwork_core::ports::Filter::Recent(10),
     );
-    let records = records.await.expect("the store can be read");
+    let records = records.await.expect("the store can be read").rows;
     records.into_iter().flat_map(|record| record.deliveries).map(|delivery| delivery.state).collect()
 }
 

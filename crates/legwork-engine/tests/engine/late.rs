@@ -62,7 +62,7 @@ async fn played(failure: Failure) -> (DelegationRecord, usize, usize) {
     scene.troupe.say("told");
     scene.joined(&ticket).await;
     desk.until_offered(1).await;
-    let all = memory.delegations(Filter::Recent(10)).await.expect("it reads");
+    let all = memory.delegations(Filter::Recent(10)).await.expect("it reads").rows;
     assert_eq!(all.len(), 1, "{failure:?}");
     let came = scene.troupe.counts().came;
     (scene.stored(&ticket.delegation).await, came, appends.load(Ordering::SeqCst))
@@ -96,7 +96,7 @@ async fn inv_02_a_call_of_which_nobody_can_tell_whether_it_is_stored_is_decided_
         let ticket = scene.dispatch(&["answer"]).await;
         shaky.recover();
         assert_eq!(scene.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded), "{luck:?}");
-        let all = memory.delegations(Filter::Recent(10)).await.expect("it reads");
+        let all = memory.delegations(Filter::Recent(10)).await.expect("it reads").rows;
         assert_eq!((all.len(), scene.troupe.counts().came), (1, 1), "{luck:?}");
     }
 }
@@ -144,7 +144,7 @@ async fn inv_02_work_for_another_process_that_is_stored_although_the_store_faile
         let (scene, shaky) = shaky_scene(&memory).await;
         arm(&shaky, Failure { append: 0, luck, blind: 0 });
         let accepted = scene.handle.accept_for_another(pushed(7, &["answer"]), false).await;
-        let all = memory.delegations(Filter::Recent(10)).await.expect("it reads");
+        let all = memory.delegations(Filter::Recent(10)).await.expect("it reads").rows;
         assert_eq!(
             (accepted.is_ok(), all.len()),
             match luck {

@@ -162,7 +162,7 @@ async fn note_04_a_notice_waits_in_the_store_for_its_session() {
     first.pass(Duration::from_secs(2)).await;
     let second = Scene::over(memory, 2, options(2)).await;
     let desk = Desk::new(7);
-    let due = second.store.undelivered(&desk.session).await.expect("readable");
+    let due = second.store.undelivered(&desk.session).await.expect("readable").rows;
     let due: Vec<_> = due.into_iter().map(|due| (due.unit, due.notice)).collect();
     assert_eq!(due, [(notice(&ticket, 0), Some(0))]);
     assert_eq!(notice(&ticket, 0).as_str(), format!("note-{}", ticket.children[0]));

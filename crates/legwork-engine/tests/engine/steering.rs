@@ -56,7 +56,7 @@ async fn ctrl_06_a_text_reaches_the_child_at_once_and_once() {
     assert_eq!((&steers[0].request, steers[0].text.as_str()), (&receipt, "look into src only"));
     scene.pass(Duration::from_secs(5)).await;
     assert_eq!(read(&scene, "until told"), Vec::<String>::new());
-    let stored = scene.store.steers(&ticket.children[0]).await.expect("it reads");
+    let stored = scene.store.steers(&ticket.children[0]).await.expect("it reads").rows;
     assert_eq!(stored.iter().map(|record| &record.fate).collect::<Vec<_>>(), [&Fate::Open]);
 }
 
@@ -107,7 +107,7 @@ async fn ctrl_03_a_text_that_says_nothing_or_too_much_is_refused_with_the_limit(
     say(&scene, child, &"x".repeat(bytes_max)).await.expect("it fits");
     let bytes = 1024 * 1024;
     assert_eq!(say(&scene, child, &"x".repeat(bytes)).await, Err(SteerError::TooLong { bytes, bytes_max }));
-    let stored = scene.store.steers(child).await.expect("it reads");
+    let stored = scene.store.steers(child).await.expect("it reads").rows;
     assert_eq!(stored.len(), 1, "what is refused is not stored");
 }
 
@@ -144,7 +144,7 @@ async fn k38_what_a_child_has_not_read_when_it_ends_is_missed_and_nothing_is_tak
     scene.handle.stop(Scope::Child(child.clone()), StopReason::Cancelled, Force::Ask).await;
     let joined = scene.handle.join(&ticket.delegation).await.expect("it has settled");
     assert_eq!(joined.missed_by(child), ["too late"], "whoever joins gets it back");
-    let stored = scene.store.steers(child).await.expect("it reads");
+    let stored = scene.store.steers(child).await.expect("it reads").rows;
     assert_eq!(stored.iter().map(|record| &record.fate).collect::<Vec<_>>(), [&Fate::Missed]);
     assert_eq!(say(&scene, child, "hello").await, Err(SteerError::NotFound(child.clone())));
 }
@@ -159,7 +159,11 @@ async fn ctrl_10_a_child_that_is_ending_takes_nothing_more() {
     say(&scene, child, "in time").await.expect("it is taken");
     scene.handle.stop(Scope::Child(child.clone()), StopReason::Cancelled, Force::Ask).await;
     assert_eq!(say(&scene, child, "too late").await, Err(SteerError::Ending(child.clone())));
-    assert_eq!(scene.store.steers(child).await.expect("it reads").len(), 1, "what is refused is not stored");
+    assert_eq!(
+        scene.store.steers(child).await.expect("it reads").rows.len(),
+        1,
+        "what is refused is not stored"
+    );
     scene.troupe.say("told");
     scene.joined(&ticket).await;
 }
@@ -174,7 +178,7 @@ async fn k35_a_child_that_reads_nothing_takes_so_many_texts_and_no_more() {
     }
     let full = say(&scene, child, "one more").await;
     assert_eq!(full, Err(SteerError::Full { child: child.clone(), waiting: 256, waiting_max: 256 }));
-    assert_eq!(scene.store.steers(child).await.expect("it reads").len(), 256);
+    assert_eq!(scene.store.steers(child).await.expect("it reads").rows.len(), 256);
 }
 
 #[tokio::test(start_paused = true)]

@@ -96,7 +96,7 @@ async fn k12_a_stop_at_any_moment_of_the_growth_of_a_tree_reaches_all_of_it() {
         scene.joined(&ticket).await;
         scene.troupe.until(|counts| counts.here.is_empty()).await;
         assert_eq!(scene.handle.view(None).await, [], "after {commits} commits");
-        let all = scene.store.delegations(Filter::Recent(100)).await.expect("the store can be read");
+        let all = scene.store.delegations(Filter::Recent(100)).await.expect("the store can be read").rows;
         let children = all.iter().flat_map(|record| &record.children);
         let ended: Vec<_> = children.map(|child| (child.id.clone(), child.outcome())).collect();
         assert!(!ended.is_empty() && ended.len() >= told.children.len());

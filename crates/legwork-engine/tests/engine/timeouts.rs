@@ -116,7 +116,7 @@ async fn run_11_it_is_warned_once_in_a_window_and_again_in_a_new_one() {
     tell(&scene, LineEvent::ToolMoved);
     scene.pass(LIMIT * 4 / 5 + Duration::from_secs(1)).await;
     assert_eq!(read(&scene).len(), 1, "a new window");
-    let stored = scene.store.steers(&ticket.children[0]).await.expect("it is readable");
+    let stored = scene.store.steers(&ticket.children[0]).await.expect("it is readable").rows;
     assert_eq!(stored.len(), 2, "a warning is a message as any other");
 }
 
@@ -162,7 +162,7 @@ async fn run_13_a_text_that_comes_after_the_limit_comes_back_as_missed() {
     let said = scene.handle.steer(&ticket.children[0], "hurry".to_owned(), None).await;
     scene.joined(&ticket).await;
     assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::TimedOut)]);
-    let stored = scene.store.steers(&ticket.children[0]).await.expect("it is readable");
+    let stored = scene.store.steers(&ticket.children[0]).await.expect("it is readable").rows;
     let fates: Vec<&Fate> = stored.iter().map(|record| &record.fate).collect();
     // The second is the warning of its limit.
     assert_eq!(fates, [&Fate::Missed, &Fate::Missed], "{stored:?}");

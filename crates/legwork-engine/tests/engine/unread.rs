@@ -41,7 +41,7 @@ fn unread(joined: &Joined) -> Vec<ChildId> {
 /// The claim under which the results of the child with this goal are.
 async fn claim(scene: &Scene, goal: &str) -> ClaimId {
     let id = child(scene, goal);
-    let records = scene.store.delegations(Filter::Recent(10)).await.expect("the store can be read");
+    let records = scene.store.delegations(Filter::Recent(10)).await.expect("the store can be read").rows;
     let home = records.iter().find(|record| record.accepted.children.contains(&id));
     match &home.expect("it was accepted").deliveries[0].state {
         DeliveryState::Claimed { claim, .. } => claim.clone(),

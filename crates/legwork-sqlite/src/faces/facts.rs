@@ -13,7 +13,7 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Due, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+    AppendError, Facts, Filter, Found, Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -39,7 +39,10 @@ impl Facts for SqliteStore {
         Box::pin(self.read(move |connection| records::one(connection, &id)))
     }
 
-    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+    fn delegations(
+        &self,
+        filter: Filter,
+    ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>> {
         Box::pin(self.read(move |connection| records::many(connection, &filter)))
     }
 
@@ -120,7 +123,7 @@ impl Facts for SqliteStore {
         Box::pin(self.read(move |connection| requests::news(connection, after)))
     }
 
-    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>> {
         let child = child.clone();
         Box::pin(self.read(move |connection| requests::of_child(connection, &child)))
     }
@@ -129,12 +132,15 @@ impl Facts for SqliteStore {
         Box::pin(self.write(move |connection| switches::set(connection, switches::PAUSED, paused, at)))
     }
 
-    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+    fn undelivered(
+        &self,
+        session: &SessionId,
+    ) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {
         let session = session.clone();
         Box::pin(self.read(move |connection| due::of(connection, &session)))
     }
 
-    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>> {
         let session = session.clone();
         Box::pin(self.read(move |connection| due::portion(connection, &session, (after, most))))
     }

@@ -60,7 +60,8 @@ fn append_one(connection: &Connection, prepared: &Prepared) -> Result<(), Unfit>
         return Err(stale());
     }
     let mut draft = Draft::new(connection, head.no, head.unsettled);
-    apply_facts(&mut draft, append, 0)?;
+    // Nothing of it is written yet, and the other appends have nothing to do with it.
+    apply_facts(&mut draft, append, 0).map_err(|unfit| unfit.of_its_own(append.delegation.as_str()))?;
     draft.update_rows((&append.owner, append.at))?;
     write_facts(connection, draft.no, prepared)?;
     Ok(update_head(connection, &draft, append)?)

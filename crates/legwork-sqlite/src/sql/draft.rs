@@ -65,6 +65,17 @@ impl Unfit {
     pub(crate) fn illegal(text: impl Into<String>) -> Unfit {
         Unfit::Append(AppendError::Illegal(text.into()))
     }
+
+    /// A row of the delegation that cannot be read refuses its own append.
+    pub(crate) fn of_its_own(self, delegation: &str) -> Unfit {
+        match self {
+            Unfit::Store(failure) if failure.is_damaged_row() => match failure.reading(delegation) {
+                Failure::Refused(error) => Unfit::Append(AppendError::Unreadable(error.to_string())),
+                failure @ Failure::Sqlite(_) => Unfit::Store(failure),
+            },
+            other @ (Unfit::Append(_) | Unfit::Store(_)) => other,
+        }
+    }
 }
 
 impl<'c> Draft<'c> {

@@ -1,11 +1,11 @@
 //! What is due to a session: settled units whose results have not arrived, in the order in which they became ready.
 
 use super::{delivery, notices};
-use crate::encoding::{counter, from_json, stored};
+use crate::encoding::{counter, from_json, name, stored};
 use crate::failure::Failure;
 use legwork_core::delivery::{DeliveryState, LedgerLine};
 use legwork_core::ids::{DelegationId, SessionId, UnitId};
-use legwork_core::ports::{Due, Undelivered};
+use legwork_core::ports::{Due, Listed, Portion, Undelivered};
 use rusqlite::{Connection, Row};
 
 /// Puts a unit that has become ready behind what is due to its session already.
@@ -28,9 +28,15 @@ pub(crate) fn leave(connection: &Connection, unit: i64) -> Result<(), Failure> {
 }
 
 /// What is due to a session.
-pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Vec<Undelivered>, Failure> {
+pub(crate) fn of(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Listed<Undelivered, UnitId>, Failure> {
     let due = portion(connection, session, (0, usize::MAX))?;
-    Ok(due.into_iter().map(|due| due.due).collect())
+    Ok(Listed {
+        rows: due.rows.into_iter().map(|due| due.due).collect(),
+        unreadable: due.unreadable.into_iter().map(|(_, unit)| unit).collect(),
+    })
 }
 
 /// What is due to a session behind a place, at most so much of it.
@@ -38,16 +44,23 @@ pub(crate) fn portion(
     connection: &Connection,
     session: &SessionId,
     (after, most): (u64, usize),
-) -> Result<Vec<Due>, Failure> {
+) -> Result<Portion, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach, u.place, u.due_no \
          FROM units u JOIN delegations d ON d.no = u.delegation \
          WHERE u.due_to = ?1 AND u.due_no > ?2 ORDER BY u.due_no LIMIT ?3",
     )?;
     let mut rows = statement.query((session.as_str(), stored(after), stored(most as u64)))?;
-    let mut due = Vec::new();
+    let mut due = Portion::default();
     while let Some(row) = rows.next()? {
-        due.push(Due { place: counter(row.get(9)?), due: undelivered(row)? });
+        let place = counter(row.get(9)?);
+        match undelivered(row) {
+            Ok(undelivered) => due.rows.push(Due { place, due: undelivered }),
+            Err(failure) if failure.is_damaged_row() => {
+                due.unreadable.push((place, UnitId::from_stored(name(row, 6)?)));
+            }
+            Err(failure) => return Err(failure),
+        }
     }
     Ok(due)
 }

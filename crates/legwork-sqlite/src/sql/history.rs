@@ -80,7 +80,10 @@ pub(crate) fn messages(connection: &Connection, id: &SessionId) -> Result<Vec<Me
     let mut rows = statement.query((id.as_str(),))?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
-        messages.push(from_json(&row.get::<_, String>(0)?)?);
+        let body: Result<String, Failure> = row.get(0).map_err(Failure::from);
+        let message = body.and_then(|body| from_json(&body));
+        let place = messages.len() + 1;
+        messages.push(message.map_err(|failure| failure.reading(&format!("message {place} of {id}")))?);
     }
     Ok(messages)
 }

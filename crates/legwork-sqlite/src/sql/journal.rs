@@ -143,7 +143,12 @@ fn is_open(connection: &Connection, actor: i64, seq: u32) -> Result<bool, Failur
 
 /// A journal in order.
 pub(crate) fn read(connection: &Connection, actor: &Actor) -> Result<Vec<StepRecord>, Failure> {
-    let Some(actor) = fence::number(connection, actor)? else { return Ok(Vec::new()) };
+    let Some(no) = fence::number(connection, actor)? else { return Ok(Vec::new()) };
+    of(connection, no).map_err(|failure| failure.reading(actor.as_str()))
+}
+
+/// The journal that is kept under a number.
+pub(crate) fn of(connection: &Connection, actor: i64) -> Result<Vec<StepRecord>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT seq, phase, body FROM steps WHERE actor = ?1 ORDER BY seq, phase")?;
     let mut rows = statement.query((actor,))?;

@@ -50,8 +50,14 @@ pub(crate) fn withdraw(connection: &Connection, unit: i64, at: Timestamp) -> Res
     let mut rows = statement.query((unit,))?;
     let mut late = Vec::new();
     while let Some(row) = rows.next()? {
+        let state = match delivery::read(row, 0) {
+            Ok(state) => state,
+            // It stays as it is; the unit does not depend on it.
+            Err(failure) if failure.is_damaged_row() => continue,
+            Err(failure) => return Err(failure),
+        };
         // One that is taken goes its way.
-        if let Ok(next) = delivery::read(row, 0)?.apply(DeliveryEvent::Dismissed) {
+        if let Ok(next) = state.apply(DeliveryEvent::Dismissed) {
             late.push((row.get::<_, i64>(4)?, next));
         }
     }

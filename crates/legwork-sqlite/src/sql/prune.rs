@@ -1,6 +1,6 @@
 //! Removes what is settled, told and old. Nothing undelivered is ever removed (invariant 5).
 
-use super::delivery;
+use super::{delivery, records};
 use crate::failure::Failure;
 use legwork_core::time::Timestamp;
 use rusqlite::Connection;
@@ -18,7 +18,7 @@ const DELETIONS: [&str; 6] = [
 pub(crate) const SLICE: usize = 32;
 
 /// Removes at most [`SLICE`] delegations that settled before `before` and whose units were all delivered or dismissed before
-/// it; steers go with their children. Says how many that were: fewer than a slice when nothing more is old.
+/// it; steers go with their children. What cannot be read stays. Says how many that were: fewer than a slice when nothing more is old.
 pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT no FROM delegations d WHERE settled_at < ?1 AND NOT EXISTS \
@@ -31,7 +31,8 @@ pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize,
         if removed == SLICE {
             break;
         }
-        if last_move(connection, no)? < before {
+        // What cannot be read may be mended, and then it is worth as much as it was.
+        if records::is_readable(connection, no)? && last_move(connection, no)? < before {
             remove(connection, no)?;
             removed += 1;
         }

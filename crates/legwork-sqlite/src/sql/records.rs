@@ -1,11 +1,11 @@
 //! Delegations as the port gives them back: rows put together, nothing computed.
 
 use super::{delivery, notices, owners};
-use crate::encoding::{counter, from_json, stored};
+use crate::encoding::{counter, from_json, name, stored};
 use crate::failure::Failure;
 use legwork_core::fact::{Accepted, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch};
-use legwork_core::ports::Filter;
+use legwork_core::ports::{Filter, Listed};
 use legwork_core::record::{ChildRecord, DelegationRecord, DeliveryRecord};
 use legwork_core::report::Report;
 use legwork_core::time::Timestamp;
@@ -15,47 +15,75 @@ use rusqlite::{Connection, OptionalExtension, Row};
 pub(crate) fn one(connection: &Connection, id: &DelegationId) -> Result<Option<DelegationRecord>, Failure> {
     let mut statement = connection.prepare_cached("SELECT no FROM delegations WHERE id = ?1")?;
     let no: Option<i64> = statement.query_row((id.as_str(),), |row| row.get(0)).optional()?;
-    no.map(|no| record(connection, no)).transpose()
+    no.map(|no| record(connection, no).map_err(|failure| failure.reading(id.as_str()))).transpose()
 }
 
-/// Many delegations, newest first.
-pub(crate) fn many(connection: &Connection, filter: &Filter) -> Result<Vec<DelegationRecord>, Failure> {
+/// Whether all that is stored of a delegation can be read.
+pub(crate) fn is_readable(connection: &Connection, no: i64) -> Result<bool, Failure> {
+    match record(connection, no) {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.is_damaged_row() => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Many delegations, newest first, beside those that cannot be read.
+pub(crate) fn many(
+    connection: &Connection,
+    filter: &Filter,
+) -> Result<Listed<DelegationRecord, DelegationId>, Failure> {
     let numbers = match filter {
-        Filter::Open => {
-            numbers(connection, "SELECT no FROM delegations WHERE settled_at IS NULL ORDER BY no DESC", ())
-        }
+        Filter::Open => numbers(
+            connection,
+            "SELECT no, id FROM delegations WHERE settled_at IS NULL ORDER BY no DESC",
+            (),
+        ),
         Filter::Recent(most) => {
             let most = stored(*most as u64);
-            numbers(connection, "SELECT no FROM delegations ORDER BY no DESC LIMIT ?1", (most,))
+            numbers(connection, "SELECT no, id FROM delegations ORDER BY no DESC LIMIT ?1", (most,))
         }
         Filter::OpenOf(session) => numbers(
             connection,
-            "SELECT no FROM delegations WHERE settled_at IS NULL AND session = ?1 ORDER BY no DESC",
+            "SELECT no, id FROM delegations WHERE settled_at IS NULL AND session = ?1 ORDER BY no DESC",
             (session.as_str(),),
         ),
         Filter::Of(session) => numbers(
             connection,
-            "SELECT no FROM delegations WHERE session = ?1 ORDER BY no DESC",
+            "SELECT no, id FROM delegations WHERE session = ?1 ORDER BY no DESC",
             (session.as_str(),),
         ),
         Filter::Below(id) => numbers(
             connection,
-            "SELECT no FROM delegations WHERE caller IN (SELECT c.id FROM children c \
+            "SELECT no, id FROM delegations WHERE caller IN (SELECT c.id FROM children c \
              JOIN delegations d ON d.no = c.delegation WHERE d.id = ?1) ORDER BY no DESC",
             (id.as_str(),),
         ),
     };
-    numbers?.into_iter().map(|no| record(connection, no)).collect()
+    let mut listed = Listed::default();
+    for (no, id) in numbers? {
+        match record(connection, no) {
+            Ok(record) => listed.rows.push(record),
+            Err(failure) if failure.is_damaged_row() => {
+                listed.unreadable.push(DelegationId::from_stored(id));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(listed)
 }
 
 fn numbers(
     connection: &Connection,
     sql: &str,
     parameters: impl rusqlite::Params,
-) -> Result<Vec<i64>, Failure> {
+) -> Result<Vec<(i64, String)>, Failure> {
     let mut statement = connection.prepare_cached(sql)?;
-    let numbers = statement.query_map(parameters, |row| row.get(0))?;
-    Ok(numbers.collect::<Result<_, _>>()?)
+    let mut rows = statement.query(parameters)?;
+    let mut numbers = Vec::new();
+    while let Some(row) = rows.next()? {
+        numbers.push((row.get(0)?, name(row, 1)?));
+    }
+    Ok(numbers)
 }
 
 fn record(connection: &Connection, no: i64) -> Result<DelegationRecord, Failure> {

@@ -1,10 +1,10 @@
 //! Stops and steers on their way to whoever owns what they are aimed at, and what became of them.
 
 use super::{fence, switches};
-use crate::encoding::{counter, from_json, stored, to_json};
+use crate::encoding::{counter, from_json, name, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::ids::{ChildId, OwnerId, RequestId};
-use legwork_core::ports::{News, StoreError};
+use legwork_core::ports::{Listed, News, StoreError};
 use legwork_core::steering::{Asked, Fate, Request, RequestRecord, Scope, Wish};
 use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
@@ -51,32 +51,72 @@ pub(crate) fn ask(
 
 /// The open requests with a number above `after`, in the order they were made, and the pause.
 pub(crate) fn news(connection: &Connection, after: u64) -> Result<News, Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT no, body FROM requests WHERE settled_at IS NULL AND no > ?1 ORDER BY no")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT no, body, id FROM requests WHERE settled_at IS NULL AND no > ?1 ORDER BY no",
+    )?;
     let mut rows = statement.query((stored(after),))?;
-    let mut requests = Vec::new();
+    let (mut requests, mut unreadable) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        requests.push((counter(row.get(0)?), from_json(&row.get::<_, String>(1)?)?));
+        let no = counter(row.get(0)?);
+        match request(row, 1) {
+            Ok(request) => requests.push((no, request)),
+            Err(failure) if failure.is_damaged_row() => unreadable.push((no, id(row, 2)?)),
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(News { requests, paused: switches::is_on(connection, switches::PAUSED)? })
+    Ok(News { requests, unreadable, paused: switches::is_on(connection, switches::PAUSED)? })
+}
+
+/// The requests that cannot be read, the first `most` of them.
+pub(crate) fn unreadable(connection: &Connection, most: usize) -> Result<Vec<RequestId>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT body, fate, settled_at, id FROM requests ORDER BY no")?;
+    let mut rows = statement.query(())?;
+    let mut unreadable = Vec::new();
+    while let Some(row) = rows.next()? {
+        match record(row) {
+            Ok(_) => {}
+            Err(failure) if failure.is_damaged_row() => unreadable.push(id(row, 3)?),
+            Err(failure) => return Err(failure),
+        }
+        if unreadable.len() == most {
+            break;
+        }
+    }
+    Ok(unreadable)
 }
 
 /// The steers of a child, oldest first.
-pub(crate) fn of_child(connection: &Connection, child: &ChildId) -> Result<Vec<RequestRecord>, Failure> {
+pub(crate) fn of_child(
+    connection: &Connection,
+    child: &ChildId,
+) -> Result<Listed<RequestRecord, RequestId>, Failure> {
     let mut statement = connection
-        .prepare_cached("SELECT body, fate, settled_at FROM requests WHERE child = ?1 ORDER BY no")?;
+        .prepare_cached("SELECT body, fate, settled_at, id FROM requests WHERE child = ?1 ORDER BY no")?;
     let mut rows = statement.query((child.as_str(),))?;
-    let mut records = Vec::new();
+    let mut listed = Listed::default();
     while let Some(row) = rows.next()? {
-        records.push(record(row)?);
+        match record(row) {
+            Ok(record) => listed.rows.push(record),
+            Err(failure) if failure.is_damaged_row() => listed.unreadable.push(id(row, 3)?),
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(records)
+    Ok(listed)
+}
+
+fn request(row: &Row<'_>, column: usize) -> Result<Request, Failure> {
+    from_json(&row.get::<_, String>(column)?)
+}
+
+fn id(row: &Row<'_>, column: usize) -> Result<RequestId, Failure> {
+    Ok(RequestId::from_stored(name(row, column)?))
 }
 
 fn record(row: &Row<'_>) -> Result<RequestRecord, Failure> {
     let fate: Option<String> = row.get(1)?;
     Ok(RequestRecord {
-        request: from_json(&row.get::<_, String>(0)?)?,
+        request: request(row, 0)?,
         fate: fate.map_or(Ok(Fate::Open), |fate| from_json(&fate))?,
         decided_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
     })

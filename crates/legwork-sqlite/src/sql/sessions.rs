@@ -161,7 +161,9 @@ pub(crate) fn discard(connection: &Connection, id: &SessionId, owner: &OwnerId) 
 /// Removes what is only the session's own.
 fn remove(connection: &Connection, id: &SessionId, no: i64) -> Result<(), Failure> {
     let scope = to_json(&Scope::Session(id.clone()))?;
-    let mut requests = connection.prepare_cached("DELETE FROM requests WHERE body -> '$.scope' = ?1")?;
+    let mut requests = connection.prepare_cached(
+        "DELETE FROM requests WHERE CASE WHEN json_valid(body) THEN body -> '$.scope' = ?1 ELSE FALSE END",
+    )?;
     requests.execute((scope,))?;
     connection.prepare_cached("DELETE FROM steps WHERE actor = ?1")?.execute((-no,))?;
     connection.prepare_cached("DELETE FROM messages WHERE session = ?1")?.execute((no,))?;

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use std::sync::Arc;
 
 /// One change each that somebody else's hand or a broken disk may make.
-const DAMAGES: [&str; 9] = [
+const DAMAGES: [&str; 15] = [
     "UPDATE facts SET body = json_set(body, '$.accepted.units[0].task_indexes[0]', 7) WHERE seq = 0",
     "UPDATE facts SET body = json_set(body, '$.accepted.units[0].task_indexes[0]', 1) WHERE seq = 0",
     "UPDATE facts SET body = json_remove(body, '$.accepted.units[1]') WHERE seq = 0",
@@ -20,6 +20,12 @@ const DAMAGES: [&str; 9] = [
     "UPDATE children SET id = id || 'x' WHERE task = 1",
     "DELETE FROM children WHERE task = 1",
     "DELETE FROM units WHERE place = 1",
+    "UPDATE facts SET body = '{' WHERE seq = 0",
+    "UPDATE facts SET body = CAST(x'c328' AS TEXT) WHERE seq = 0",
+    "UPDATE children SET state = '\"of another program\"' WHERE task = 1",
+    "UPDATE children SET pulse = 'no JSON', pulse_at = 1 WHERE task = 0",
+    "UPDATE units SET ledger = 'no JSON' WHERE place = 0",
+    "UPDATE units SET state = 'elsewhere' WHERE place = 1",
 ];
 
 #[tokio::test]
@@ -40,13 +46,18 @@ async fn k35_rows_that_do_not_belong_together_are_refused_by_name() {
 
         let store = SqliteStore::open(&place.path(), StoreOptions::default()).expect("the file is whole");
         let store: Arc<dyn Store> = Arc::new(store);
-        for read in [store.delegation(&id).await.map(drop), store.delegations(Filter::Open).await.map(drop)] {
-            assert!(
-                matches!(&read, Err(StoreError::Corrupt(text)) if text.contains("deleg_00000001")),
-                "{damage}: {read:?}"
-            );
+        let read = store.delegation(&id).await;
+        assert!(
+            matches!(&read, Err(StoreError::Corrupt(text)) if text.contains("deleg_00000001")),
+            "{damage}: {read:?}"
+        );
+        for filter in [Filter::Open, Filter::Recent(9)] {
+            let listed = store.delegations(filter).await.expect(damage);
+            let rows: Vec<&DelegationId> =
+                listed.rows.iter().map(|record| &record.accepted.delegation).collect();
+            assert_eq!((rows, listed.unreadable), (vec![&whole], vec![id.clone()]), "{damage}");
         }
-        let other = store.delegation(&whole).await.expect("that one is not damaged");
-        assert_eq!(other.map(|record| record.accepted.delegation), Some(DelegationId::from_bits(2)));
+        let health = store.health().await.expect(damage);
+        assert_eq!(health.broken, [id], "{damage}");
     }
 }

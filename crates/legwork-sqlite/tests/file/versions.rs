@@ -84,7 +84,7 @@ async fn check_common_content(store: &SqliteStore) {
         (2, Action::Model, StepState::Intended),
     ];
     assert_eq!(states, expected);
-    let due = store.undelivered(&SessionId::from_bits(1)).await.expect("readable");
+    let due = store.undelivered(&SessionId::from_bits(1)).await.expect("readable").rows;
     let expected = Undelivered {
         delegation: DelegationId::from_bits(2),
         unit: UnitId::whole(&DelegationId::from_bits(2)),
@@ -101,10 +101,10 @@ async fn go_on(store: &SqliteStore) {
     let asked = store.ask(steer(7)).await;
     assert_eq!(asked, Ok(Asked::Stored));
     assert_eq!(store.append(vec![life(1)]).await, Ok(vec![Ok(())]));
-    let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable");
+    let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable").rows;
     assert_eq!(fates.last().map(|steer| steer.fate.clone()), Some(Fate::Missed));
     let session = SessionId::from_bits(1);
-    let due = store.undelivered(&session).await.expect("readable");
+    let due = store.undelivered(&session).await.expect("readable").rows;
     let due: Vec<_> = due.into_iter().map(|due| due.delegation).collect();
     assert_eq!(due, [2, 1].map(DelegationId::from_bits));
     assert_eq!(store.hold_session(&session, &owner(), None).await, Ok(Held::Here));
@@ -142,7 +142,7 @@ async fn the_fixture_of_version_2_opens_and_goes_on() {
     assert_eq!((other.session.kind, other.holder), (SessionKind::Run, None));
     let news = store.news(0).await.expect("readable");
     assert_eq!((news.paused, news.requests.len()), (true, 1));
-    let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable");
+    let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable").rows;
     let fates: Vec<_> = fates.into_iter().map(|steer| steer.fate).collect();
     assert_eq!(fates, [Fate::Seen { step: 3 }, Fate::Open]);
     assert!(store.write_steps(session_step(0)).await.is_err(), "that step has begun");
@@ -218,7 +218,7 @@ async fn a_file_of_version_1_is_brought_up_with_everything_in_it() {
     assert_eq!(open, [2]);
     let settled: String = old_fate(&path);
     assert_eq!(settled, "\"carried_out\"");
-    let due = store.undelivered(&SessionId::from_bits(1)).await.expect("readable");
+    let due = store.undelivered(&SessionId::from_bits(1)).await.expect("readable").rows;
     let states: Vec<_> = due.iter().map(|due| (due.delegation.clone(), due.state.as_str())).collect();
     assert_eq!(states, [(DelegationId::from_bits(1), "claimed"), (DelegationId::from_bits(2), "parked")]);
     assert_eq!(due[0].claimant.as_deref(), Some("taker"));

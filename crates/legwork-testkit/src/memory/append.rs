@@ -30,6 +30,8 @@ impl State {
     fn go_on(&mut self, append: &Append) -> Result<(), AppendError> {
         let stale = || AppendError::Stale(append.delegation.clone());
         let is_known = self.living_owner(&append.owner).is_ok();
+        let known = self.delegation(&append.delegation);
+        let is_readable = known.is_none_or(|known| self.is_readable(&known.record));
         let stored = self.delegations.iter_mut();
         let mut stored = stored.filter(|stored| stored.record.accepted.delegation == append.delegation);
         let stored = stored.next().ok_or_else(stale)?;
@@ -40,6 +42,9 @@ impl State {
             && is_known;
         if !is_current {
             return Err(stale());
+        }
+        if !is_readable {
+            return Err(AppendError::Unreadable(format!("{} cannot be read", append.delegation)));
         }
         let mut next = applied(record.clone(), append, 0)?;
         next.facts.splice(0..0, stored.facts.drain(..));

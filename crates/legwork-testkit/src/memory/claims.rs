@@ -97,6 +97,10 @@ impl State {
         while let Some(caller) = next.pop() {
             for (place, delegation) in self.delegations.iter().enumerate() {
                 let key = delegation.record.accepted.call_key.as_ref();
+                // What cannot be read was told to nobody.
+                if !self.is_readable(&delegation.record) {
+                    continue;
+                }
                 if key.is_some_and(|key| key.caller == caller.as_str()) && below.insert(place) {
                     next.extend(ended(&delegation.record, |_| true));
                 }

@@ -9,7 +9,7 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Due, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+    AppendError, Facts, Filter, Found, Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -31,13 +31,22 @@ impl Facts for MemoryStore {
     }
 
     fn delegation(&self, id: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>> {
-        self.now(|state| Ok(state.delegation(id).map(|delegation| delegation.record.clone())))
+        self.now(|state| {
+            let found = state.delegation(id).map(|delegation| &delegation.record);
+            match found.is_none_or(|record| state.is_readable(record)) {
+                true => Ok(found.cloned()),
+                false => Err(StoreError::Corrupt(format!("{id}: a stored value is unreadable"))),
+            }
+        })
     }
 
-    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+    fn delegations(
+        &self,
+        filter: Filter,
+    ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>> {
         self.now(|state| {
             let newest_first = state.delegations.iter().rev().map(|delegation| &delegation.record);
-            Ok(match filter {
+            let found: Vec<DelegationRecord> = match filter {
                 Filter::Open => newest_first.filter(|record| !record.is_settled()).cloned().collect(),
                 Filter::Recent(most) => newest_first.take(most).cloned().collect(),
                 Filter::OpenOf(session) => {
@@ -60,7 +69,11 @@ impl Facts for MemoryStore {
                     };
                     newest_first.filter(is_wanted).cloned().collect()
                 }
-            })
+            };
+            let (rows, unreadable): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|record| state.is_readable(record));
+            let unreadable = unreadable.into_iter().map(|record| record.accepted.delegation).collect();
+            Ok(Listed { rows, unreadable })
         })
     }
 
@@ -140,7 +153,7 @@ impl Facts for MemoryStore {
         self.now(|state| Ok(state.news(after)))
     }
 
-    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+    fn steers(&self, child: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>> {
         self.now(|state| Ok(state.steers(child)))
     }
 
@@ -148,12 +161,19 @@ impl Facts for MemoryStore {
         self.now(|state| Ok(std::mem::replace(&mut state.paused, paused) != paused))
     }
 
-    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
-        self.now(|state| Ok(whole::due_to(state, session, 0).map(|due| due.due).collect()))
+    fn undelivered(
+        &self,
+        session: &SessionId,
+    ) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {
+        self.now(|state| {
+            let due = whole::due_to(state, session, (0, usize::MAX));
+            let rows = due.rows.into_iter().map(|due| due.due).collect();
+            Ok(Listed { rows, unreadable: due.unreadable.into_iter().map(|(_, unit)| unit).collect() })
+        })
     }
 
-    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
-        self.now(|state| Ok(whole::due_to(state, session, after).take(most).collect()))
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>> {
+        self.now(|state| Ok(whole::due_to(state, session, (after, most))))
     }
 
     fn settle_request(

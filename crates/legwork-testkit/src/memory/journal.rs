@@ -1,7 +1,7 @@
 //! The face `Steps`: a journal is a list, changed on a copy that replaces it when every change fitted.
 
 use super::claims::End;
-use super::state::State;
+use super::state::{Damage, State};
 use super::store::MemoryStore;
 use legwork_core::ports::{Pending, Steps, StoreError, Turn, WriteSteps};
 use legwork_core::step::{Actor, StepChange, StepRecord, StepState};
@@ -13,7 +13,7 @@ impl Steps for MemoryStore {
 
     fn steps(&self, actor: &Actor) -> Pending<'_, Result<Vec<StepRecord>, StoreError>> {
         self.now(|state| {
-            if state.damaged.contains(actor) {
+            if state.damaged.contains(&Damage::Journal(actor.clone())) {
                 return Err(StoreError::Corrupt(format!("a step of {} is unreadable", actor.as_str())));
             }
             Ok(state.journals.get(actor).cloned().unwrap_or_default())

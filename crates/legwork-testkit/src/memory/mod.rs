@@ -13,4 +13,5 @@ mod state;
 mod store;
 mod whole;
 
+pub use state::Damage;
 pub use store::MemoryStore;

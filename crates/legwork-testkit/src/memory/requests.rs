@@ -3,7 +3,7 @@
 use super::state::State;
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, RequestId};
-use legwork_core::ports::{News, StoreError};
+use legwork_core::ports::{Listed, News, StoreError};
 use legwork_core::steering::{Asked, Fate, Request, RequestRecord, Scope, Wish};
 use legwork_core::step::{Actor, StepChange};
 use legwork_core::time::Timestamp;
@@ -29,12 +29,21 @@ impl State {
     pub(super) fn news(&self, after: u64) -> News {
         let newer = self.requests.range(after.saturating_add(1)..);
         let open = newer.filter(|(_, record)| record.fate == Fate::Open);
-        let requests = open.map(|(number, record)| (*number, record.request.clone())).collect();
-        News { requests, paused: self.paused }
+        let mut news = News { paused: self.paused, ..News::default() };
+        for (number, RequestRecord { request, .. }) in open {
+            match self.is_damaged_request(&request.id) {
+                true => news.unreadable.push((*number, request.id.clone())),
+                false => news.requests.push((*number, request.clone())),
+            }
+        }
+        news
     }
 
-    pub(super) fn steers(&self, child: &ChildId) -> Vec<RequestRecord> {
-        self.requests.values().filter(|record| is_steer_of(&record.request, child)).cloned().collect()
+    pub(super) fn steers(&self, child: &ChildId) -> Listed<RequestRecord, RequestId> {
+        let steers = self.requests.values().filter(|record| is_steer_of(&record.request, child)).cloned();
+        let (unreadable, rows): (Vec<_>, Vec<_>) =
+            steers.partition(|record| self.is_damaged_request(&record.request.id));
+        Listed { rows, unreadable: unreadable.into_iter().map(|record| record.request.id).collect() }
     }
 
     pub(super) fn settle_request(&mut self, request: &RequestId, at: Timestamp) -> Result<(), StoreError> {

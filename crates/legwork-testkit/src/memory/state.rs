@@ -1,7 +1,7 @@
 //! What the store holds, and who may write to it.
 
 use legwork_core::fact::Fact;
-use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId, UnitId};
+use legwork_core::ids::{ChildId, DelegationId, OwnerId, RequestId, SessionId, UnitId};
 use legwork_core::message::Message;
 use legwork_core::ports::{SessionRecord, StoreError};
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -28,10 +28,23 @@ pub(super) struct State {
     /// In the order they were created.
     pub(super) sessions: Vec<Session>,
     pub(super) journals: BTreeMap<Actor, Vec<StepRecord>>,
-    /// Those whose journals cannot be read.
-    pub(super) damaged: BTreeSet<Actor>,
+    /// What cannot be read.
+    pub(super) damaged: BTreeSet<Damage>,
     /// Whether what nobody has read stays where it is when what is above it has arrived: a bug.
     pub(super) leaves_behind: bool,
+}
+
+/// Something stored that cannot be read any more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Damage {
+    /// What a delegation was accepted with.
+    Delegation(DelegationId),
+    /// The ledger of a unit, and with it the whole delegation.
+    Unit(UnitId),
+    /// The text of a request.
+    Request(RequestId),
+    /// A step of somebody's journal.
+    Journal(Actor),
 }
 
 /// One delegation with its facts.
@@ -50,6 +63,17 @@ pub(super) struct Session {
 impl State {
     pub(super) fn delegation(&self, id: &DelegationId) -> Option<&Delegation> {
         self.delegations.iter().find(|delegation| delegation.record.accepted.delegation == *id)
+    }
+
+    /// Whether all that is stored of a delegation can be read.
+    pub(super) fn is_readable(&self, record: &DelegationRecord) -> bool {
+        let mut units = record.accepted.units.iter();
+        !self.damaged.contains(&Damage::Delegation(record.accepted.delegation.clone()))
+            && !units.any(|unit| self.damaged.contains(&Damage::Unit(unit.id.clone())))
+    }
+
+    pub(super) fn is_damaged_request(&self, id: &RequestId) -> bool {
+        self.damaged.contains(&Damage::Request(id.clone()))
     }
 
     pub(super) fn session(&self, id: &SessionId) -> Option<&Session> {

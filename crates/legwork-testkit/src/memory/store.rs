@@ -1,8 +1,7 @@
 //! The store as its users hold it.
 
-use super::state::State;
+use super::state::{Damage, State};
 use legwork_core::ports::Pending;
-use legwork_core::step::Actor;
 use std::future;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,9 +24,9 @@ impl MemoryStore {
         self
     }
 
-    /// From now on the journal of the actor cannot be read.
-    pub fn damage_journal(&self, actor: Actor) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).damaged.insert(actor);
+    /// From now on it cannot be read.
+    pub fn damage(&self, damage: Damage) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).damaged.insert(damage);
     }
 
     /// Does `work` at once, alone, and hands its answer out as a future.

@@ -1,11 +1,12 @@
 //! Answers that look at the whole store.
 
-use super::state::State;
+use super::state::{Damage, State};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, Epoch, OwnerId, SessionId, UnitId};
-use legwork_core::ports::{Due, Found, StoreError, StoreHealth, Undelivered};
+use legwork_core::ports::{Due, Found, Portion, StoreError, StoreHealth, Undelivered};
 use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::steering::{Request, Wish};
+use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
 
 /// A unit is left out when its delegation is found too.
@@ -64,12 +65,16 @@ pub(super) fn prune(state: &mut State, before: Timestamp) -> usize {
             record.decided_at.is_none() && open.iter().any(|accepted| *accepted <= record.request.at);
         record.request.at >= before || is_steer(&record.request) || is_due
     });
+    let unreadable = state.delegations.iter().filter(|delegation| !state.is_readable(&delegation.record));
+    let unreadable: Vec<DelegationId> =
+        unreadable.map(|delegation| delegation.record.accepted.delegation.clone()).collect();
     state.remove_delegations(|delegation| {
+        let is_readable = !unreadable.contains(&delegation.record.accepted.delegation);
         let is_old = delegation.settled_at.is_some_and(|at| at < before);
         let was_told = |delivery: &DeliveryRecord| {
             delivery.state.is_final() && delivery.ledger.last().is_none_or(|line| line.at < before)
         };
-        is_old && delegation.record.deliveries.iter().all(was_told)
+        is_readable && is_old && delegation.record.deliveries.iter().all(was_told)
     })
 }
 
@@ -80,12 +85,8 @@ fn is_steer(request: &Request) -> bool {
     }
 }
 
-/// What is due to a session behind a place, in the order in which it became ready.
-pub(super) fn due_to<'a>(
-    state: &'a State,
-    session: &'a SessionId,
-    after: u64,
-) -> impl Iterator<Item = Due> + 'a {
+/// What is due to a session behind a place, in the order in which it became ready, at most so much of it.
+pub(super) fn due_to(state: &State, session: &SessionId, (after, most): (u64, usize)) -> Portion {
     let of_session = move |(place, unit): (&u64, &UnitId)| {
         let mut records = state.delegations.iter().map(|delegation| &delegation.record);
         records.find_map(|record| {
@@ -94,7 +95,11 @@ pub(super) fn due_to<'a>(
             is_due.then(|| Due { place: *place, due: due((record, unit), delivery, notice) })
         })
     };
-    state.ready.range(after + 1..).filter_map(of_session)
+    let due = state.ready.range(after + 1..).filter_map(of_session).take(most);
+    let (unreadable, rows): (Vec<_>, Vec<_>) =
+        due.partition(|due| state.damaged.contains(&Damage::Unit(due.due.unit.clone())));
+    let unreadable = unreadable.into_iter().map(|due| (due.place, due.due.unit)).collect();
+    Portion { rows, unreadable }
 }
 
 /// Where a unit, or a notice, is; with the task that a notice tells of.
@@ -131,11 +136,22 @@ pub(super) fn health(state: &State) -> StoreHealth {
     let deliveries = records().flat_map(|record| &record.deliveries);
     let undelivered = deliveries
         .filter(|delivery| matches!(delivery.state, DeliveryState::Ready { .. } | DeliveryState::Parked(_)));
+    let broken = records().filter(|record| !state.is_readable(record));
+    let damaged = |damage: &Damage| match damage {
+        Damage::Journal(Actor::Child(child)) => (Some(child.clone()), None, None),
+        Damage::Journal(Actor::Session(session)) => (None, Some(session.clone()), None),
+        Damage::Request(request) => (None, None, Some(request.clone())),
+        Damage::Delegation(_) | Damage::Unit(_) => (None, None, None),
+    };
+    let damaged = || state.damaged.iter().map(damaged);
     StoreHealth {
         location: "memory".to_owned(),
         version: 0,
         problems: Vec::new(),
-        broken: Vec::new(),
+        broken: broken.map(|record| record.accepted.delegation.clone()).collect(),
+        journals: damaged().filter_map(|(child, ..)| child).collect(),
+        requests: damaged().filter_map(|(.., request)| request).collect(),
+        sessions: damaged().filter_map(|(_, session, _)| session).collect(),
         strays: 0,
         open: records().filter(|record| !record.is_settled()).count() as u64,
         undelivered: undelivered.count() as u64,

@@ -8,8 +8,8 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Due, Facts, Filter, Found, Held, NewSession, News, Pending, SessionRecord,
-    Steps, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Due, Facts, Filter, Found, Held, Listed, NewSession, News, Pending, Portion,
+    SessionRecord, Steps, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -89,33 +89,41 @@ impl Facts for ShakyStore {
         self.meet(luck, || self.inner.news(after))
     }
 
-    fn undelivered(&self, session: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+    fn undelivered(
+        &self,
+        session: &SessionId,
+    ) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {
         let luck = self.luck("undelivered", Content::Other);
         let session = session.clone();
         self.meet(luck, move || {
             Box::pin(async move {
                 let due = self.bent_due(&session).await?;
-                self.read.fetch_add(due.len(), Ordering::Relaxed);
-                Ok(due.into_iter().map(|due| due.due).collect())
+                self.read.fetch_add(due.rows.len(), Ordering::Relaxed);
+                let rows = due.rows.into_iter().map(|due| due.due).collect();
+                Ok(Listed { rows, unreadable: due.unreadable.into_iter().map(|(_, unit)| unit).collect() })
             })
         })
     }
 
-    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+    fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>> {
         let luck = self.luck("due", Content::Other);
         let session = session.clone();
         self.meet(luck, move || {
             Box::pin(async move {
                 let mut due = self.bent_due(&session).await?;
-                due.retain(|due| due.place > after);
-                due.truncate(most);
-                self.read.fetch_add(due.len(), Ordering::Relaxed);
+                due.rows.retain(|due| due.place > after);
+                due.rows.truncate(most);
+                due.unreadable.retain(|(place, _)| *place > after);
+                self.read.fetch_add(due.rows.len(), Ordering::Relaxed);
                 Ok(due)
             })
         })
     }
 
-    fn delegations(&self, filter: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+    fn delegations(
+        &self,
+        filter: Filter,
+    ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>> {
         let luck = self.luck("delegations", Content::Other);
         let is_below = matches!(filter, Filter::Below(_));
         self.meet(luck, move || {
@@ -123,8 +131,8 @@ impl Facts for ShakyStore {
             Box::pin(async move {
                 let mut found = found.await?;
                 match self.bend.filter(|_| is_below) {
-                    Some(Bend::ForgetsUnread) => found.clear(),
-                    Some(Bend::TellsAgain) => found.iter_mut().for_each(call_unread),
+                    Some(Bend::ForgetsUnread) => found.rows.clear(),
+                    Some(Bend::TellsAgain) => found.rows.iter_mut().for_each(call_unread),
                     Some(
                         Bend::ReadyBackwards
                         | Bend::ReadyOfStrangers
@@ -155,7 +163,7 @@ impl Facts for ShakyStore {
         unpark(unit: &UnitId, at: Timestamp) -> bool;
         dismiss(unit: &UnitId, at: Timestamp, reason: &str) -> bool;
         ask(request: Request) -> Asked;
-        steers(child: &ChildId) -> Vec<RequestRecord>;
+        steers(child: &ChildId) -> Listed<RequestRecord, RequestId>;
         set_paused(paused: bool, at: Timestamp) -> bool;
         settle_request(request: &RequestId, owner: &OwnerId, at: Timestamp) -> ();
         owner(id: &OwnerId) -> Option<OwnerRecord>;
@@ -264,29 +272,31 @@ const LAST_PLACE: u64 = 1 << 32;
 
 impl ShakyStore {
     /// All that is due to a session, in the order in which this store gives it.
-    async fn bent_due(&self, session: &SessionId) -> Result<Vec<Due>, StoreError> {
+    async fn bent_due(&self, session: &SessionId) -> Result<Portion, StoreError> {
         let mut due = self.inner.due(session, 0, usize::MAX).await?;
         match self.bend {
             Some(Bend::ReadyBackwards) => {
-                due.reverse();
-                due.iter_mut().for_each(|due| due.place = LAST_PLACE - due.place);
+                due.rows.reverse();
+                due.rows.iter_mut().for_each(|due| due.place = LAST_PLACE - due.place);
             }
             Some(Bend::ReadyOfStrangers) => {
                 let others = self.inner.sessions(None).await?.into_iter().map(|other| other.session.id);
                 for (other, first) in others.zip((1..).map(|number: u64| number * LAST_PLACE)) {
                     let strangers = self.inner.due(&other, 0, usize::MAX).await?;
-                    due.extend(strangers.into_iter().map(|due| Due { place: first + due.place, ..due }));
+                    due.rows.extend(
+                        strangers.rows.into_iter().map(|due| Due { place: first + due.place, ..due }),
+                    );
                 }
             }
             Some(Bend::LeavesBehind) => {
                 let mut own = Vec::new();
-                for due in due {
+                for due in due.rows {
                     let record = self.inner.delegation(&due.due.delegation).await?;
                     if record.is_some_and(|record| record.accepted.lineage.parent.is_none()) {
                         own.push(due);
                     }
                 }
-                return Ok(own);
+                return Ok(Portion { rows: own, unreadable: due.unreadable });
             }
             Some(
                 Bend::ForgetsClaims

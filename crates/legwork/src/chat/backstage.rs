@@ -156,7 +156,7 @@ impl Host for Backstage {
             let waiting = waiting.map_err(|error| format!("whether results wait cannot be read: {error}"))?;
             // The rest does not come in by itself: it waits for the next message, or for a terminal.
             let nothing_waits =
-                self.reach != Reach::Push || waiting.iter().all(|unit| unit.reach != Reach::Push);
+                self.reach != Reach::Push || waiting.rows.iter().all(|unit| unit.reach != Reach::Push);
             // Asked last: what came in meanwhile is being answered now.
             Ok(nothing_waits && self.conversation.is_idle())
         })

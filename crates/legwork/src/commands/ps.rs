@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId};
-use legwork_core::ports::{Facts, Filter, Liveness};
+use legwork_core::ports::{Facts, Filter, Listed, Liveness};
 use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::time::Timestamp;
 use legwork_engine::Clock;
@@ -17,7 +17,7 @@ use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lacking::Keys;
 use crate::orphans::HOW_TO_GO_ON;
-use crate::{outliving, state, stderr, stdout as answer, wording};
+use crate::{orphans, outliving, state, stderr, stdout as answer, wording};
 
 /// How many delegations `--all` lists at most.
 const RECENT_MAX: usize = 100;
@@ -55,6 +55,8 @@ fn show(text: &str, afresh: bool) -> Result<(), CliError> {
 /// Delegations with what is known of their owners.
 pub struct Listing {
     records: Vec<DelegationRecord>,
+    /// Those that cannot be read.
+    unreadable: Vec<DelegationId>,
     owners: HashMap<OwnerId, Liveness>,
     /// Those that lost their process and are left to a worker that has not begun yet.
     handed_over: HashSet<DelegationId>,
@@ -67,9 +69,9 @@ pub struct Listing {
 impl Listing {
     async fn read(invocation: &Invocation, args: &PsArgs) -> Result<Listing, CliError> {
         let filter = if args.all { Filter::Recent(RECENT_MAX) } else { Filter::Open };
-        let (records, paused) = match state::open_to_look(invocation).await? {
+        let (Listed { rows: records, unreadable }, paused) = match state::open_to_look(invocation).await? {
             Some(store) => (store.delegations(filter).await?, state::is_paused(&store).await?),
-            None => (Vec::new(), false),
+            None => (Listed::default(), false),
         };
         let owners = records.iter().filter(|record| !record.is_settled());
         let owners =
@@ -77,7 +79,7 @@ impl Listing {
         let handed_over = records.iter().filter(|record| outliving::has_worker(invocation, record));
         let handed_over = handed_over.map(|record| record.accepted.delegation.clone()).collect();
         let (keys_lacking, now) = (HashMap::new(), Clock::start().now().wall);
-        let mut listing = Listing { records, owners, handed_over, paused, keys_lacking, now };
+        let mut listing = Listing { records, unreadable, owners, handed_over, paused, keys_lacking, now };
         listing.note_keys(&Keys::of(invocation));
         Ok(listing)
     }
@@ -131,6 +133,9 @@ impl Listing {
 
     /// Looking settles nothing, but says that somebody should.
     fn tell_of_the_dead(&self, quiet: bool) {
+        if !quiet {
+            orphans::tell_unreadable(&self.unreadable);
+        }
         let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
         if !self.handed_over.is_empty() && !quiet {
             stderr::tell(&format!(
@@ -178,6 +183,7 @@ impl Listing {
         };
         json!({
             "delegations": self.records.iter().map(delegation).collect::<Vec<_>>(),
+            "unreadable": self.unreadable,
             "paused": self.paused,
         })
     }
@@ -214,6 +220,7 @@ impl Listing {
 
     fn to_text(&self) -> String {
         let mut lines: Vec<String> = self.records.iter().map(|record| self.delegation_text(record)).collect();
+        lines.extend(self.unreadable.iter().map(|id| format!("{id}  cannot be read")));
         if lines.is_empty() {
             lines.push("nothing is running".to_owned());
         }

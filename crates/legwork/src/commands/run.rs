@@ -17,7 +17,7 @@ use legwork_core::completion::BatchResult;
 use legwork_core::ids::{DelegationId, Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    Delegator, Facts, Filter, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
+    Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
 };
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
@@ -355,15 +355,20 @@ async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome
         }
     }
     let read = if delegated.is_empty() {
-        Ok(Vec::new())
+        Ok(Listed::default())
     } else {
         workplace.store.delegations(Filter::Of(session.clone())).await
     };
     let records = read.unwrap_or_else(|error| {
         stderr::tell(&format!("error: what subagents took cannot be read, and is not counted: {error}"));
         whole = false;
-        Vec::new()
+        Listed::default()
     });
+    for id in &records.unreadable {
+        stderr::tell(&format!("error: what {id} took cannot be read, and is not counted"));
+        whole = false;
+    }
+    let records = records.rows;
     let totals = Totals::of(&report, &delegated, &records);
     Told { report, delegations: printed, totals, whole }
 }

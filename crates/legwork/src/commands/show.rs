@@ -5,9 +5,9 @@ use std::slice;
 
 use legwork_core::completion::entry;
 use legwork_core::delivery::LedgerLine;
-use legwork_core::ids::{ChildId, SessionId};
+use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::message::ToolCall;
-use legwork_core::ports::{Conversations, Facts, Filter, Steps};
+use legwork_core::ports::{Conversations, Facts, Filter, Steps, StoreError};
 use legwork_core::record::{DelegationRecord, NoticeRecord};
 use legwork_core::step::{Action, Actor, StepRecord, StepState};
 use legwork_sqlite::SqliteStore;
@@ -108,7 +108,12 @@ async fn child(
     let mut body = child_body(looking, record, task_index);
     let id = record.children[task_index].id.clone();
     let steers = steers::of(looking.store, slice::from_ref(&id)).await?;
-    let steps = looking.store.steps(&Actor::Child(id)).await?;
+    let (steps, unreadable) = match looking.store.steps(&Actor::Child(id)).await {
+        Ok(steps) => (steps, None),
+        // Everything else of it can still be told.
+        Err(error @ StoreError::Corrupt(_)) => (Vec::new(), Some(error.to_string())),
+        Err(error) => return Err(error.into()),
+    };
     let unit = record.accepted.units.iter().position(|unit| unit.task_indexes.contains(&task_index));
     let ledger = unit.map(|place| record.deliveries[place].ledger.as_slice()).unwrap_or_default();
     let whereabouts = match unit {
@@ -123,6 +128,7 @@ async fn child(
             "context": record.accepted.tasks[task_index].context,
             "where": whereabouts,
             "steps": steps.iter().map(step).collect::<Vec<_>>(),
+            "steps_unreadable": unreadable,
             "steers": steers,
             "ledger": ledger,
         }),
@@ -133,9 +139,11 @@ async fn child(
 async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError> {
     let record = store.session(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
     let open = store.delegations(Filter::OpenOf(id.clone())).await?;
-    let open: Vec<&str> = open.iter().map(|record| record.accepted.delegation.as_str()).collect();
-    let mut undelivered = store.undelivered(id).await?;
-    undelivered.retain(|known| known.notice.is_none());
+    let unreadable = open.unreadable.iter().map(DelegationId::as_str);
+    let open: Vec<&str> = open.rows.iter().map(|record| record.accepted.delegation.as_str()).collect();
+    let undelivered = store.undelivered(id).await?;
+    let lost = undelivered.unreadable.iter().map(UnitId::as_str);
+    let unreadable: BTreeSet<&str> = unreadable.chain(lost).collect();
     Ok(json!({
         "kind": "session",
         "session_id": id,
@@ -147,7 +155,9 @@ async fn session(store: &SqliteStore, id: &SessionId) -> Result<Value, CliError>
         "messages": record.messages,
         "open_in_pid": session_choice::holder_alive(&record).map(|holder| holder.process.pid),
         "open_delegations": open,
-        "undelivered": undelivered.iter().map(|known| known.unit.as_str()).collect::<Vec<_>>(),
+        "undelivered": undelivered.rows.iter().filter(|known| known.notice.is_none())
+            .map(|known| known.unit.as_str()).collect::<Vec<_>>(),
+        "unreadable": unreadable,
         "outcome": null,
         "steps": [],
         "steers": [],

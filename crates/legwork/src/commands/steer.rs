@@ -109,7 +109,7 @@ fn taking(
 /// A child that does not read must not be told without end.
 async fn refuse_if_full(store: &SqliteStore, child: &ChildId) -> Result<(), CliError> {
     let steers = store.steers(child).await?;
-    let waiting = steers.iter().filter(|steer| steer.fate == Fate::Open).count();
+    let waiting = steers.rows.iter().filter(|steer| steer.fate == Fate::Open).count();
     if waiting < STEERS_WAITING_MAX {
         return Ok(());
     }

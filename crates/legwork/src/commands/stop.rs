@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use legwork_core::ids::{ChildId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Facts, Filter};
+use legwork_core::ports::{Facts, Filter, Listed};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_engine::recovery::{Conclusion, Orphans};
@@ -116,7 +116,7 @@ async fn end_orphaned(
 
 async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
     if args.all {
-        return Ok(store.delegations(Filter::Open).await?.iter().map(whole).collect());
+        return Ok(wholes(invocation, &store.delegations(Filter::Open).await?));
     }
     if let Some(session) = &args.session {
         return of_session(invocation, store, session).await;
@@ -127,7 +127,7 @@ async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> 
             Target::Delegation(record) => aims.push(whole(&record)),
             Target::Unit(record, place) => aims.push(of_unit(&record, place)),
             Target::Child(record, task_index) => aims.push(of_child(&record, task_index)),
-            Target::Session(id) => aims.extend(open_of(store, &id).await?),
+            Target::Session(id) => aims.extend(open_of(invocation, store, &id).await?),
         }
     }
     Ok(aims)
@@ -135,7 +135,7 @@ async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> 
 
 async fn of_session(invocation: &Invocation, store: &SqliteStore, typed: &str) -> Result<Vec<Aim>, CliError> {
     match lookup::find(invocation, store, typed).await? {
-        Target::Session(id) => open_of(store, &id).await,
+        Target::Session(id) => open_of(invocation, store, &id).await,
         Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => {
             Err(CliError::new(Kind::NotFound, format!("{typed} is not a session"))
                 .with_hint("leave --session out to stop a delegation, unit or child"))
@@ -143,8 +143,20 @@ async fn of_session(invocation: &Invocation, store: &SqliteStore, typed: &str) -
     }
 }
 
-async fn open_of(store: &SqliteStore, session: &SessionId) -> Result<Vec<Aim>, CliError> {
-    Ok(store.delegations(Filter::OpenOf(session.clone())).await?.iter().map(whole).collect())
+async fn open_of(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    session: &SessionId,
+) -> Result<Vec<Aim>, CliError> {
+    Ok(wholes(invocation, &store.delegations(Filter::OpenOf(session.clone())).await?))
+}
+
+/// What cannot be read cannot be stopped here, and is named.
+fn wholes(invocation: &Invocation, open: &Listed<DelegationRecord, DelegationId>) -> Vec<Aim> {
+    if !invocation.common.quiet {
+        orphans::tell_unreadable(&open.unreadable);
+    }
+    open.rows.iter().map(whole).collect()
 }
 
 fn whole(record: &DelegationRecord) -> Aim {
@@ -218,7 +230,7 @@ impl Reached {
 
     /// Adds what runs below them.
     async fn grow(&mut self, store: &SqliteStore) -> Result<(), CliError> {
-        let mut open = store.delegations(Filter::Open).await?;
+        let mut open = store.delegations(Filter::Open).await?.rows;
         loop {
             let below = |record: &mut DelegationRecord| {
                 record.accepted.lineage.parent.as_ref().is_some_and(|parent| self.holds(parent))

@@ -135,7 +135,7 @@ async fn work(
                     tell_of_pause(invocation, workplace).await;
                 }
                 if !quiet && recovered != before {
-                    orphans::tell(&recovered);
+                    orphans::tell_anew(&recovered, &before);
                 }
                 if let Some(ended) = ended((workplace, orphans), &recovered, &open) {
                     return ended;
@@ -192,7 +192,7 @@ fn ended(
         return None;
     }
     if open.is_empty() {
-        return Some(Ok(Exit::Success));
+        return Some(orphans::is_unreadable(&recovered.unreadable).map_or(Ok(Exit::Success), Err));
     }
     // What can go on does; after that the rest of it is nobody's again.
     let is_at_work = open.iter().any(|record| record.owner.id == workplace.owner.record.id);
@@ -205,7 +205,7 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
     Ok(match orphans {
         // Nothing was named.
         Orphans::All => Vec::new(),
-        Orphans::OfSession(session) => store.delegations(Filter::OpenOf(session.clone())).await?,
+        Orphans::OfSession(session) => store.delegations(Filter::OpenOf(session.clone())).await?.rows,
         Orphans::Of(id) => {
             let Some(record) = store.delegation(id).await? else { return Ok(Vec::new()) };
             let below = Below::of(store.as_ref(), &record).await?;
@@ -220,7 +220,12 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
 /// wait for it.
 async fn put_aside(workplace: &Workplace, taken: &mut HashSet<DelegationId>) -> Result<(), StoreError> {
     for id in taken.clone() {
-        let record = workplace.store.delegation(&id).await?;
+        let record = match workplace.store.delegation(&id).await {
+            Ok(record) => record,
+            // It is named where work is looked for, and stays as it is.
+            Err(StoreError::Corrupt(_)) => None,
+            Err(error) => return Err(error),
+        };
         if record.as_ref().is_some_and(|record| !record.is_settled()) {
             continue;
         }

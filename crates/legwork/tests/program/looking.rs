@@ -142,7 +142,7 @@ fn looking_creates_nothing() {
     for verb in ["show", "results", "tail"] {
         home.legwork(&[verb, "deleg_1", "--json"]).run().assert_refused(4, "not_found", &["deleg_1"]);
     }
-    assert_eq!(json(&home, &["ps"]), json!({"delegations": [], "paused": false}));
+    assert_eq!(json(&home, &["ps"]), json!({"delegations": [], "unreadable": [], "paused": false}));
     assert_eq!(home.legwork(&["ps", "--all"]).run().stdout, "nothing is running\n");
     home.legwork(&["doctor", "--offline"]).run();
     assert_eq!(home.legwork(&["config", "show"]).run().code, 0);
@@ -191,7 +191,7 @@ fn ps_watch_writes_a_document_for_each_change() {
     server.gate("held").open();
     running.wait();
     until("the end of it", || {
-        watching.stdout().ends_with("{\"delegations\":[],\"paused\":false}\n").then_some(())
+        watching.stdout().ends_with("{\"delegations\":[],\"unreadable\":[],\"paused\":false}\n").then_some(())
     });
     watching.kill();
 }

@@ -11,6 +11,7 @@ mod closing;
 mod commands;
 mod contract;
 mod crash;
+mod damaged_rows;
 mod deaths;
 mod delegate;
 mod detach;

@@ -406,7 +406,7 @@ fn k35_a_broken_delegation_is_named_and_can_be_taken_out() {
         .execute(&format!("DELETE FROM children WHERE {of_broken}"), [&broken])
         .expect("it can be broken");
     drop(connection);
-    let met = home.legwork(&["ps", "--all", "--json"]).run();
+    let met = home.legwork(&["results", &broken, "--json"]).run();
     met.assert_refused(3, "state", &["damaged", &broken, "legwork doctor"]);
     let told = doctor(&home).run();
     assert_fault(&told, "damaged", &[&broken, "DELETE FROM", "lost"]);

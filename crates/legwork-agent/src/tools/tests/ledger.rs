@@ -6,7 +6,7 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Due, Facts, Filter, Found, News, Pending, StoreError, StoreHealth, Undelivered,
+    AppendError, Facts, Filter, Found, Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -88,7 +88,10 @@ impl Facts for Ledger {
     fn delegation(&self, _: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>> {
         closed()
     }
-    fn delegations(&self, _: Filter) -> Pending<'_, Result<Vec<DelegationRecord>, StoreError>> {
+    fn delegations(
+        &self,
+        _: Filter,
+    ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>> {
         closed()
     }
     fn by_call_key(&self, _: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>> {
@@ -135,16 +138,16 @@ impl Facts for Ledger {
     fn news(&self, _: u64) -> Pending<'_, Result<News, StoreError>> {
         closed()
     }
-    fn steers(&self, _: &ChildId) -> Pending<'_, Result<Vec<RequestRecord>, StoreError>> {
+    fn steers(&self, _: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>> {
         closed()
     }
     fn set_paused(&self, _: bool, _: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
         closed()
     }
-    fn undelivered(&self, _: &SessionId) -> Pending<'_, Result<Vec<Undelivered>, StoreError>> {
+    fn undelivered(&self, _: &SessionId) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {
         closed()
     }
-    fn due(&self, _: &SessionId, _: u64, _: usize) -> Pending<'_, Result<Vec<Due>, StoreError>> {
+    fn due(&self, _: &SessionId, _: u64, _: usize) -> Pending<'_, Result<Portion, StoreError>> {
         closed()
     }
     fn settle_request(

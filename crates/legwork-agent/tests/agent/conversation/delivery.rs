@@ -119,7 +119,7 @@ async fn k13_turns_stops_of_turns_and_leaving_end_no_child() {
         tokio::task::yield_now().await;
     }
     assert_eq!(machine.deliveries().await, ["ready"], "it waits for its session");
-    let records = machine.store.delegations(Filter::Recent(1)).await.expect("it reads");
+    let records = machine.store.delegations(Filter::Recent(1)).await.expect("it reads").rows;
     assert_eq!(records[0].children[0].outcome(), Some(Outcome::Succeeded));
 }
 

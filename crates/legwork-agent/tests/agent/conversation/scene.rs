@@ -134,7 +134,7 @@ impl Machine {
     }
 
     pub async fn delegations(&self) -> Vec<DelegationRecord> {
-        let mut records = self.store.delegations(Filter::Recent(1000)).await.expect("readable");
+        let mut records = self.store.delegations(Filter::Recent(1000)).await.expect("readable").rows;
         records.reverse();
         records
     }

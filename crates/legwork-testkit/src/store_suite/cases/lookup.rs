@@ -5,7 +5,7 @@ use crate::store_suite::{Owned, Place};
 use legwork_core::delivery::ParkReason;
 use legwork_core::ids::{ClaimId, DelegationId, RequestId, SessionId};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Filter, Found, StoreError};
+use legwork_core::ports::{Filter, Found, Listed, StoreError};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Asked, Request, Scope, Wish};
 use legwork_core::time::Timestamp;
@@ -65,11 +65,11 @@ pub async fn delegations_are_listed_newest_first(place: &dyn Place) {
             owned.finish().await;
         }
     }
-    let ids = |records: Result<Vec<DelegationRecord>, StoreError>| {
-        let ids = |records: Vec<DelegationRecord>| {
-            records.into_iter().map(|record| record.accepted.delegation).collect()
+    let ids = |listed: Result<Listed<DelegationRecord, DelegationId>, StoreError>| {
+        let ids = |listed: Listed<DelegationRecord, DelegationId>| {
+            listed.rows.into_iter().map(|record| record.accepted.delegation).collect()
         };
-        records.map(ids).map(|ids: Vec<_>| ids)
+        listed.map(ids).map(|ids: Vec<_>| ids)
     };
     let expected =
         |numbers: &[u32]| Ok(numbers.iter().map(|n| DelegationId::from_bits(*n)).collect::<Vec<_>>());

@@ -2,6 +2,7 @@
 
 pub mod acceptance;
 pub mod claims;
+pub mod damage;
 pub mod due;
 pub mod facts;
 pub mod history;

@@ -30,7 +30,7 @@ fn noticed(owned: &Owned, index: usize) -> Fact {
 }
 
 async fn due(owned: &Owned) -> Vec<(UnitId, Option<usize>)> {
-    let due = owned.store.undelivered(&owned.accepted.lineage.session).await.expect("readable");
+    let due = owned.store.undelivered(&owned.accepted.lineage.session).await.expect("readable").rows;
     due.into_iter().map(|due| (due.unit, due.notice)).collect()
 }
 

@@ -7,7 +7,7 @@ use legwork_core::child::{AfterLoss, ChildEvent};
 use legwork_core::fact::Fact;
 use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Store, StoreError, WriteSteps};
+use legwork_core::ports::{Listed, Store, StoreError, WriteSteps};
 use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, StepChange};
 use legwork_core::time::Timestamp;
@@ -37,7 +37,7 @@ fn reading(owned: &Owned, seq: u32, seen: &[(RequestId, u32)]) -> WriteSteps {
 }
 
 async fn fates(store: &Arc<dyn Store>, child: &ChildId) -> Vec<(Fate, Option<i64>)> {
-    let steers = store.steers(child).await.expect("readable");
+    let steers = store.steers(child).await.expect("readable").rows;
     steers.into_iter().map(|steer| (steer.fate, steer.decided_at.map(|at| at.0))).collect()
 }
 
@@ -73,9 +73,9 @@ pub async fn ctrl_10_a_steer_is_seen_missed_or_refused(place: &dyn Place) {
     drop(store);
     let store = place.open();
     let texts: Vec<_> =
-        store.steers(&first).await.expect("readable").into_iter().map(|steer| steer.request).collect();
+        store.steers(&first).await.expect("readable").rows.into_iter().map(|steer| steer.request).collect();
     assert_eq!(texts, [steer(1, &first), steer(4, &first), steer(2, &first)], "oldest first");
-    assert_eq!(store.steers(&unknown).await, Ok(vec![]));
+    assert_eq!(store.steers(&unknown).await, Ok(Listed::default()));
 }
 
 /// Not twice, not by another child, not without its step, and a stop is not read at all.
@@ -161,7 +161,7 @@ pub async fn nothing_that_was_said_is_pruned_before_its_child(place: &dyn Place)
     assert_eq!(fates(&store, &child).await.len(), 1);
     store.dismiss(owned.unit(0), Timestamp(1), "no").await.expect("dismissed");
     assert_eq!(store.prune(Timestamp(i64::MAX)).await, Ok(1));
-    assert_eq!(store.steers(&child).await, Ok(vec![]));
+    assert_eq!(store.steers(&child).await, Ok(Listed::default()));
 }
 
 /// Age does not take a stop from work that is still to be gone on with, whatever it names.

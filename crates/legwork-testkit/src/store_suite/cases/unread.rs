@@ -11,7 +11,7 @@ use legwork_core::time::Timestamp;
 use std::sync::Arc;
 
 /// The `n`-th delegation, made by the child of `above` at `index`.
-async fn called_by(store: &Arc<dyn Store>, n: u32, (above, index): (&Owned, usize)) -> Owned {
+pub(super) async fn called_by(store: &Arc<dyn Store>, n: u32, (above, index): (&Owned, usize)) -> Owned {
     let caller = above.child(index).clone();
     let accepted = sample::accepted(n, &[&[0]]);
     let mut lineage = above.accepted.lineage.clone();
@@ -21,7 +21,7 @@ async fn called_by(store: &Arc<dyn Store>, n: u32, (above, index): (&Owned, usiz
     Owned::try_accept(store, Accepted { lineage, call_key, ..accepted }).await.expect("it is accepted")
 }
 
-async fn delivery(owned: &Owned, unit: usize) -> DeliveryRecord {
+pub(super) async fn delivery(owned: &Owned, unit: usize) -> DeliveryRecord {
     owned.stored().await.deliveries[unit].clone()
 }
 
@@ -60,7 +60,7 @@ pub async fn inv_01_what_a_child_had_not_read_ends_with_its_own_results(place: &
     let late = store.acknowledge(vec![held], Timestamp(8)).await;
     assert!(matches!(late, Err(StoreError::Conflict(_))), "{late:?}");
     assert_eq!(delivery(&beside, 0).await.state, DeliveryState::Ready { tries: 0 });
-    let due = store.undelivered(&top.accepted.lineage.session).await.expect("readable");
+    let due = store.undelivered(&top.accepted.lineage.session).await.expect("readable").rows;
     let due: Vec<_> = due.iter().map(|due| &due.unit).collect();
     assert_eq!(due, [beside.unit(0), top.unit(1)]);
 }

@@ -63,7 +63,8 @@ fn random_unit(pair: &mut Pair) -> UnitId {
 
 /// Up to two claims, mostly current ones.
 pub(super) async fn some_claims(pair: &mut Pair) -> Vec<ClaimId> {
-    let records = pair.reference.delegations(Filter::Recent(usize::MAX)).await.expect("memory can be read");
+    let records =
+        pair.reference.delegations(Filter::Recent(usize::MAX)).await.expect("memory can be read").rows;
     let states = records.iter().flat_map(|record| &record.deliveries).map(|delivery| &delivery.state);
     let current = states.filter_map(|state| match state {
         DeliveryState::Claimed { claim, .. } => Some(claim.clone()),
@@ -154,7 +155,7 @@ async fn pulses(pair: &mut Pair) {
 async fn take_over(pair: &mut Pair) {
     let (from, to) = (sample::owner_id(pair.dice.upto(OWNERS)), sample::owner_id(pair.dice.upto(OWNERS)));
     let at = pair.at();
-    let open = pair.reference.delegations(Filter::Open).await.expect("the reference reads");
+    let open = pair.reference.delegations(Filter::Open).await.expect("the reference reads").rows;
     let mut named: Vec<DelegationId> = open.into_iter().map(|record| record.accepted.delegation).collect();
     named.retain(|_| pair.dice.chance(70));
     pair.both(&(&from, &to, &named), |store| store.take_over(&from, &to, named.clone(), at)).await;

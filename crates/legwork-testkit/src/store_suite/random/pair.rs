@@ -85,6 +85,7 @@ fn kind(error: &StoreError) -> &'static str {
 pub(super) fn bare(refusal: AppendError) -> AppendError {
     match refusal {
         AppendError::Illegal(_) => AppendError::Illegal(String::new()),
+        AppendError::Unreadable(_) => AppendError::Unreadable(String::new()),
         AppendError::IdTaken(_) | AppendError::Repeated(_) | AppendError::Stale(_) => refusal,
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn some_seen(
 ) -> Vec<(RequestId, u32)> {
     let mut seen = Vec::new();
     if let Actor::Child(child) = actor {
-        let steers = pair.reference.steers(child).await.expect("memory can be read");
+        let steers = pair.reference.steers(child).await.expect("memory can be read").rows;
         seen.extend(steers.into_iter().map(|steer| steer.request.id).filter(|_| pair.dice.chance(30)));
     }
     if pair.dice.chance(3) {

@@ -43,9 +43,9 @@ fn in_portions(store: &dyn Store, session: SessionId) -> Pending<'_, Result<Vec<
         let (mut all, mut after) = (Vec::new(), 0);
         loop {
             let portion = store.due(&session, after, 2).await?;
-            let Some(last) = portion.last().filter(|last| last.place > after) else { return Ok(all) };
-            after = last.place;
-            all.extend(portion.into_iter().map(|due| due.due));
+            let Some(last) = portion.last_place().filter(|last| *last > after) else { return Ok(all) };
+            after = last;
+            all.extend(portion.rows.into_iter().map(|due| due.due));
         }
     })
 }

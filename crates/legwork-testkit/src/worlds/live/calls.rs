@@ -65,7 +65,7 @@ impl Session {
     pub(super) async fn take_in(&mut self) {
         // A store that fails now is asked again with the next message.
         let Ok(units) = self.weather.store.undelivered(&self.id).await else { return };
-        for due in units.iter().filter(|due| due.reach == Reach::Joined) {
+        for due in units.rows.iter().filter(|due| due.reach == Reach::Joined) {
             if self.lost || self.take_in_one(due).await.is_err() {
                 return;
             }

@@ -21,7 +21,7 @@ pub(super) const NOTICE: &str = "note-";
 
 /// Everything that was ever accepted.
 pub(super) async fn records(weather: &Weather) -> Vec<DelegationRecord> {
-    weather.store.delegations(Filter::Recent(usize::MAX)).await.expect("an onlooker's store can be read")
+    weather.store.delegations(Filter::Recent(usize::MAX)).await.expect("an onlooker's store can be read").rows
 }
 
 /// Whether everything has settled and is delivered.
@@ -190,7 +190,7 @@ fn notices_arrived(
 
 /// What was said to a child that has settled was read or missed, and read once at most.
 async fn steers_ended(weather: &Weather, child: &ChildId) -> Result<(), Broken> {
-    let steers = weather.store.steers(child).await.expect("an onlooker's store can be read");
+    let steers = weather.store.steers(child).await.expect("an onlooker's store can be read").rows;
     let mut shared = weather.shared();
     for steer in steers {
         let id = &steer.request.id;

@@ -77,19 +77,51 @@ fn recovery(folder: &StateFolder) -> String {
 
 /// The steps that take out of a database that is whole otherwise what does not belong together in it.
 pub(super) fn without(broken: &[DelegationId], folder: &StateFolder) -> String {
-    let ids: Vec<String> = broken.iter().map(|id| format!("'{}'", id.as_str().replace('\'', "''"))).collect();
+    let ids: Vec<&str> = broken.iter().map(DelegationId::as_str).collect();
     let (root, database) = (quoted(folder.root()), quoted(&folder.database()));
     format!(
         "end every legwork that uses this folder, and keep a copy of it:\n\
          $ cp -a {root} {}\n\
-         take out of the database what does not belong together, with the SQLite shell:\n\
+         take out of the database what cannot be read or does not belong together, with the SQLite shell:\n\
          $ sqlite3 {database} \"{}\"\n\
          lost are the results of these delegations that nobody took; what their subagents did can be read in {}, one folder for \
          each. Everything else stays",
         quoted(&aside(folder.root())),
-        WITHOUT.replace("BROKEN", &ids.join(", ")),
+        WITHOUT.replace("BROKEN", &listed(&ids)),
         quoted(&folder.live())
     )
+}
+
+/// The steps that take out stops and messages that cannot be read.
+pub(super) fn without_requests(ids: &[&str], folder: &StateFolder) -> String {
+    let (root, database) = (quoted(folder.root()), quoted(&folder.database()));
+    format!(
+        "ask for it again. What cannot be read can stay; to take it out, end every legwork that uses this folder, keep a copy of \
+         it, and use the SQLite shell:\n\
+         $ cp -a {root} {}\n\
+         $ sqlite3 {database} \"DELETE FROM requests WHERE id IN ({})\"",
+        quoted(&aside(folder.root())),
+        listed(ids)
+    )
+}
+
+/// What is left to do about conversations that cannot be read.
+pub(super) fn without_sessions(ids: &[&str], folder: &StateFolder) -> String {
+    let root = quoted(folder.root());
+    let deletions: Vec<String> =
+        ids.iter().map(|id| format!("$ legwork sessions delete {id} --yes")).collect();
+    format!(
+        "they cannot be opened; what they delegated goes on, and `legwork results ID` prints it. Keep a copy of the folder:\n\
+         $ cp -a {root} {}\n\
+         to give such a conversation up, once nothing of it is at work or undelivered:\n{}",
+        quoted(&aside(folder.root())),
+        deletions.join("\n")
+    )
+}
+
+fn listed(ids: &[&str]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| format!("'{}'", id.replace('\'', "''"))).collect();
+    ids.join(", ")
 }
 
 /// A place for the folder as it is, beside it, that nothing has taken yet.

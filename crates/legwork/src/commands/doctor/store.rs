@@ -1,8 +1,8 @@
 //! What `doctor` finds out about the state folder: the named state of the store, and what is stuck in it.
 
 use legwork_agent::process::SystemProcesses;
-use legwork_core::ids::DelegationId;
-use legwork_core::ports::{Facts, Fault, Filter, Liveness, StoreError, StoreHealth};
+use legwork_core::ids::{ChildId, DelegationId, RequestId, SessionId};
+use legwork_core::ports::{Facts, Fault, Filter, Listed, Liveness, StoreError, StoreHealth};
 use legwork_sqlite::SqliteStore;
 
 use super::{Check, mending};
@@ -27,13 +27,18 @@ async fn looked_at(invocation: &Invocation) -> Result<Vec<Check>, CliError> {
         Ok(None) => return Ok(vec![Check::ok("store", "nothing is stored yet")]),
         Err(error) => return Ok(vec![ill(&error, &folder)]),
     };
-    let check = health(&store, &folder).await;
-    let is_readable = check.fault != Some(Fault::Damaged.as_str());
-    let mut checks = vec![check];
+    let health = match store.health().await {
+        Ok(health) => health,
+        Err(error) => return Ok(vec![ill(&error, &folder)]),
+    };
     // What is damaged would be met again in each of the others, and no other thing can be said of it.
-    if is_readable {
-        checks.extend(contents(invocation, &store).await);
+    if !health.problems.is_empty() {
+        let problems = format!("{}: {}", health.location, health.problems.join("; "));
+        return Ok(vec![ill(&StoreError::Corrupt(problems), &folder)]);
     }
+    let mut checks = vec![whole(&store, &health, &folder).await];
+    checks.extend(damages(&health, &folder));
+    checks.extend(contents(invocation, &store).await);
     Ok(checks)
 }
 
@@ -45,19 +50,10 @@ fn ill(error: &StoreError, folder: &StateFolder) -> Check {
     Check { fault, ..Check::wrong("store", format!("{name}{error}"), fix) }
 }
 
-async fn health(store: &SqliteStore, folder: &StateFolder) -> Check {
-    let health = match store.health().await {
-        Ok(health) => health,
-        Err(error) => return ill(&error, folder),
-    };
-    if !health.problems.is_empty() {
-        return ill(
-            &StoreError::Corrupt(format!("{}: {}", health.location, health.problems.join("; "))),
-            folder,
-        );
-    }
+/// The state of a file that is whole.
+async fn whole(store: &SqliteStore, health: &StoreHealth, folder: &StateFolder) -> Check {
     if !health.broken.is_empty() || health.strays > 0 {
-        return broken(&health, folder);
+        return broken(health, folder);
     }
     match store.try_room().await {
         Ok(()) => Check::ok(
@@ -71,12 +67,40 @@ async fn health(store: &SqliteStore, folder: &StateFolder) -> Check {
     }
 }
 
-/// The file is whole, and some of what is in it does not belong together.
+/// What cannot be read beside the delegations. What stands there is not told: anybody may have said it.
+fn damages(health: &StoreHealth, folder: &StateFolder) -> Vec<Check> {
+    let named = |name, what: &str, ids: Vec<&str>, fix: &dyn Fn() -> String| {
+        let damaged = || Check {
+            fault: Some(Fault::Damaged.as_str()),
+            ..Check::wrong(name, format!("damaged: {what} cannot be read: {}", ids.join(", ")), Some(fix()))
+        };
+        (!ids.is_empty()).then(damaged)
+    };
+    let journals = health.journals.iter().map(ChildId::as_str).collect();
+    let requests: Vec<&str> = health.requests.iter().map(RequestId::as_str).collect();
+    let sessions: Vec<&str> = health.sessions.iter().map(SessionId::as_str).collect();
+    let found = [
+        named("journals", "a recorded step of each of these subagents", journals, &|| {
+            "each of them fails with that reason when somebody goes on with its work; nothing has to be done, and everything \
+             else goes on"
+                .to_owned()
+        }),
+        named("requests", "these stops and messages, which nobody hears of,", requests.clone(), &|| {
+            mending::without_requests(&requests, folder)
+        }),
+        named("conversations", "what is stored of these conversations", sessions.clone(), &|| {
+            mending::without_sessions(&sessions, folder)
+        }),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// The file is whole, and some of what is in it cannot be read or does not belong together.
 fn broken(health: &StoreHealth, folder: &StateFolder) -> Check {
     let ids: Vec<&str> = health.broken.iter().map(DelegationId::as_str).collect();
     let mut found = Vec::new();
     if !ids.is_empty() {
-        found.push(format!("rows that do not belong together, of {}", ids.join(", ")));
+        found.push(format!("rows that cannot be read or do not belong together, of {}", ids.join(", ")));
     }
     if health.strays > 0 {
         found.push(format!("{} rows that belong to nothing", health.strays));
@@ -120,7 +144,7 @@ async fn strange_transcripts(
     for folder in folders.filter_map(Result::ok) {
         let Ok(name) = folder.file_name().into_string() else { continue };
         if name.starts_with("deleg_") {
-            strange += usize::from(store.delegation(&DelegationId::from_stored(name)).await?.is_none());
+            strange += usize::from(store.find(&name).await?.is_empty());
         }
     }
     Ok((strange > 0).then(|| {
@@ -137,7 +161,7 @@ async fn strange_transcripts(
 
 /// Work that nobody does any more.
 async fn stuck(invocation: &Invocation, store: &SqliteStore) -> Result<Vec<Check>, CliError> {
-    let open = store.delegations(Filter::Open).await?;
+    let Listed { rows: open, unreadable } = store.delegations(Filter::Open).await?;
     let of = |wanted: Liveness| {
         let those = open.iter().filter(move |record| record.owner.liveness(&SystemProcesses) == wanted);
         those.filter(|record| !outliving::has_worker(invocation, record)).count()
@@ -156,6 +180,14 @@ async fn stuck(invocation: &Invocation, store: &SqliteStore) -> Result<Vec<Check
             "work",
             format!("whether the owners of {unclear} delegation(s) live cannot be told"),
             "their work is left alone; run legwork where /proc can be read",
+        ));
+    }
+    if !unreadable.is_empty() {
+        let ids: Vec<&str> = unreadable.iter().map(DelegationId::as_str).collect();
+        checks.push(Check::warning(
+            "work",
+            format!("open work cannot be read, and nobody goes on with it: {}", ids.join(", ")),
+            "what is said of the store tells what to do; everything else goes on",
         ));
     }
     if checks.is_empty() {

@@ -2,8 +2,8 @@
 //! it is at work or has not arrived (invariant 5).
 
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::SessionId;
-use legwork_core::ports::{Conversations, Facts, Filter, StoreError, Undelivered};
+use legwork_core::ids::{DelegationId, SessionId};
+use legwork_core::ports::{Conversations, Facts, Filter, Listed, StoreError, Undelivered};
 use legwork_core::record::DelegationRecord;
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
@@ -35,7 +35,8 @@ pub async fn run(invocation: &Invocation, args: &DeleteArgs) -> Result<(), CliEr
     }
     refuse_if_at_work(&store, id).await?;
     refuse_if_undelivered(&store, id).await?;
-    let delegations = digest::delegations(&store, &digest.record).await?;
+    let Listed { rows: delegations, unreadable } = digest::delegations(&store, &digest.record).await?;
+    refuse_if_unreadable(id, &unreadable)?;
     let loss = loss(&digest, &delegations);
     if !args.yes {
         let message = format!("{loss} would be lost for good; nothing was deleted");
@@ -53,7 +54,8 @@ pub async fn run(invocation: &Invocation, args: &DeleteArgs) -> Result<(), CliEr
 }
 
 async fn refuse_if_at_work(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
-    let open = store.delegations(Filter::OpenOf(id.clone())).await?;
+    let Listed { rows: open, unreadable } = store.delegations(Filter::OpenOf(id.clone())).await?;
+    refuse_if_unreadable(id, &unreadable)?;
     if open.is_empty() {
         return Ok(());
     }
@@ -69,8 +71,21 @@ async fn refuse_if_at_work(store: &SqliteStore, id: &SessionId) -> Result<(), Cl
     Err(CliError::new(Kind::Refused, message).with_hint(hint))
 }
 
+/// Whether something is at work or undelivered in it cannot be told.
+fn refuse_if_unreadable(id: &SessionId, delegations: &[DelegationId]) -> Result<(), CliError> {
+    if delegations.is_empty() {
+        return Ok(());
+    }
+    let ids = listed(delegations.iter().map(DelegationId::as_str));
+    let message = format!("the session {id} has work that cannot be read: {ids}; nothing was deleted");
+    Err(CliError::new(Kind::Refused, message).with_hint("`legwork doctor` says more, and what to do"))
+}
+
 async fn refuse_if_undelivered(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
-    let mut waiting = store.undelivered(id).await?;
+    let Listed { rows: mut waiting, unreadable } = store.undelivered(id).await?;
+    let unreadable: Vec<DelegationId> =
+        unreadable.iter().map(|unit| DelegationId::from_stored(unit.as_str())).collect();
+    refuse_if_unreadable(id, &unreadable)?;
     waiting.retain(|known| known.notice.is_none());
     if waiting.is_empty() {
         return Ok(());

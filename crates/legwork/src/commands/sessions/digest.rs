@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use legwork_agent::session::{tells_of_processes, title_of_completion, unit_of_completion};
 use legwork_core::completion::entry;
+use legwork_core::ids::DelegationId;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::WireStatus;
-use legwork_core::ports::{Facts, Filter, SessionRecord};
+use legwork_core::ports::{Facts, Filter, Listed, SessionRecord};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
@@ -31,7 +32,7 @@ impl Digest {
     /// When the store fails.
     pub async fn of(store: &SqliteStore, record: SessionRecord) -> Result<Digest, CliError> {
         let due = store.undelivered(&record.session.id).await?;
-        let undelivered = due.iter().filter(|due| due.notice.is_none()).count();
+        let undelivered = due.rows.iter().filter(|due| due.notice.is_none()).count() + due.unreadable.len();
         Ok(Digest { record, undelivered })
     }
 
@@ -87,9 +88,10 @@ pub async fn find(invocation: &Invocation, typed: &str) -> Result<(Arc<SqliteSto
 pub async fn delegations(
     store: &SqliteStore,
     record: &SessionRecord,
-) -> Result<Vec<DelegationRecord>, CliError> {
+) -> Result<Listed<DelegationRecord, DelegationId>, CliError> {
     let mut delegations = store.delegations(Filter::Of(record.session.id.clone())).await?;
-    delegations.reverse();
+    delegations.rows.reverse();
+    delegations.unreadable.reverse();
     Ok(delegations)
 }
 

@@ -1,7 +1,7 @@
 //! `legwork sessions export`: a conversation whole, to read or for another program.
 
 use legwork_core::message::Message;
-use legwork_core::ports::Conversations;
+use legwork_core::ports::{Conversations, Listed};
 use legwork_core::record::DelegationRecord;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::markdown;
 use super::{ExportArgs, Format};
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
-use crate::stdout;
+use crate::{orphans, stdout};
 
 /// Prints all messages as they are stored.
 ///
@@ -20,7 +20,8 @@ pub async fn run(invocation: &Invocation, args: &ExportArgs) -> Result<(), CliEr
     let format = format(args.format, invocation.common.json)?;
     let (store, digest) = digest::find(invocation, &args.session.id).await?;
     let messages = store.history(&digest.record.session.id).await?;
-    let delegations = digest::delegations(&store, &digest.record).await?;
+    let Listed { rows: delegations, unreadable } = digest::delegations(&store, &digest.record).await?;
+    orphans::tell_unreadable(&unreadable);
     match format {
         Format::Md => stdout::print(markdown::page(&digest, &messages, &delegations).trim_end()),
         Format::Json => {

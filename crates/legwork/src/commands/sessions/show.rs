@@ -1,7 +1,7 @@
 //! `legwork sessions show`: the conversation to read. Long messages are cut and old ones counted; `export` has all.
 
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
-use legwork_core::ports::Conversations;
+use legwork_core::ports::{Conversations, Listed};
 use serde_json::{Value, json};
 
 use super::digest::{self, Digest};
@@ -23,7 +23,7 @@ const LINE_WIDTH: usize = 120;
 pub async fn run(invocation: &Invocation, typed: &str) -> Result<(), CliError> {
     let (store, digest) = digest::find(invocation, typed).await?;
     let messages = store.history(&digest.record.session.id).await?;
-    let delegations = digest::delegations(&store, &digest.record).await?;
+    let Listed { rows: delegations, unreadable } = digest::delegations(&store, &digest.record).await?;
     let earlier = messages.len().saturating_sub(MESSAGES_MAX);
     let shown: Vec<Shown> =
         messages.iter().enumerate().skip(earlier).map(|(place, message)| Shown::of(place, message)).collect();
@@ -35,6 +35,7 @@ pub async fn run(invocation: &Invocation, typed: &str) -> Result<(), CliError> {
         let history = shown.iter().zip(marked).map(|(shown, marked)| shown.to_json(marked));
         fields.insert("history".to_owned(), history.collect());
         fields.insert("delegations".to_owned(), delegations.iter().map(digest::delegation_json).collect());
+        fields.insert("unreadable".to_owned(), json!(unreadable));
         return stdout::print_json(&Value::Object(fields));
     }
     let mut parts = vec![head(&digest)];
@@ -45,7 +46,8 @@ pub async fn run(invocation: &Invocation, typed: &str) -> Result<(), CliError> {
         ));
     }
     parts.extend(shown.iter().map(Shown::to_text));
-    let lines: Vec<String> = delegations.iter().map(digest::delegation_line).collect();
+    let mut lines: Vec<String> = delegations.iter().map(digest::delegation_line).collect();
+    lines.extend(unreadable.iter().map(|id| format!("{id}  cannot be read")));
     if !lines.is_empty() {
         parts.push(format!("delegated:\n  {}", lines.join("\n  ")));
     }

@@ -1,6 +1,6 @@
 //! What was said to children, and whether they have read it: the fate behind each receipt.
 
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::ports::Facts;
 use legwork_core::steering::{Fate, RequestRecord, Wish};
 use legwork_sqlite::SqliteStore;
@@ -16,9 +16,23 @@ pub async fn of(store: &SqliteStore, children: &[ChildId]) -> Result<Vec<Value>,
     let mut steers = Vec::new();
     for child in children {
         let said = store.steers(child).await?;
-        steers.extend(said.iter().filter_map(|record| steer(child, record)));
+        steers.extend(said.rows.iter().filter_map(|record| steer(child, record)));
+        steers.extend(said.unreadable.iter().map(|receipt| unreadable(child, receipt)));
     }
     Ok(steers)
+}
+
+/// One that cannot be read: it is there all the same.
+fn unreadable(child: &ChildId, receipt: &RequestId) -> Value {
+    json!({
+        "receipt": receipt,
+        "subagent_id": child,
+        "at": null,
+        "fate": "unreadable",
+        "seen_at_step": null,
+        "decided_at": null,
+        "text": null,
+    })
 }
 
 /// One steer; a stop is none.

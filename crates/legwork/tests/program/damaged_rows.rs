@@ -1,0 +1,220 @@
+//! One row of the store that cannot be read any more: it costs the work that it belongs to, is named by its id, and stays.
+//! Everything else of the folder goes on.
+
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, gate, say};
+use nix::sys::signal::Signal;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::harness::{Ended, Home, Seen, until};
+
+/// What stands where something else stood. It may be anything that a model or a person said.
+const SECRET: &str = "hunter2-was-said-here";
+
+/// One damage each to a delegation whose id is `?1`.
+const DAMAGES: [&str; 6] = [
+    "UPDATE facts SET body = 'SECRET' WHERE seq = 0 AND delegation = D",
+    "UPDATE facts SET body = '{\"accepted\":\"SECRET\"}' WHERE seq = 0 AND delegation = D",
+    "UPDATE facts SET body = CAST(x'c328' AS TEXT) WHERE seq = 0 AND delegation = D",
+    "UPDATE children SET state = '\"SECRET\"' WHERE delegation = D",
+    "UPDATE children SET pulse = 'SECRET', pulse_at = 1 WHERE delegation = D",
+    "UPDATE units SET ledger = 'SECRET' WHERE delegation = D",
+];
+
+fn change(home: &Home, sql: &str, id: &str) {
+    let database = Connection::open(home.database()).expect("it opens");
+    let of_it = "(SELECT no FROM delegations WHERE id = ?1)";
+    let sql = sql.replace("SECRET", SECRET).replace("= D", &format!("= {of_it}"));
+    assert_eq!(database.execute(&sql, (id,)), Ok(1), "{sql}");
+}
+
+/// Three pieces of work of one session, each left by a worker that was killed; with the session.
+fn left_behind(server: &ScriptedServer, home: &Home) -> (String, [String; 3]) {
+    let first = home.legwork(&["run", "hello", "--json"]).run();
+    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
+    let ids = ["one", "two", "three"].map(|piece| {
+        let goal = format!("this is piece {piece} of the work");
+        let ended =
+            home.legwork(&["delegate", "--goal", &goal, "--detach", "--session", &session, "--json"]).run();
+        ended.json()["delegation_id"].as_str().expect("an id").to_owned()
+    });
+    server.gate("held").wait_waiting(3);
+    home.processes().iter().for_each(Seen::kill);
+    until("the workers to be gone", || home.processes().is_empty().then_some(()));
+    (session, ids)
+}
+
+fn pieces() -> ScriptedServer {
+    let piece = || Script::from_fn(|_: &Conversation| gate("held").say("the piece is done"));
+    let others = Script::from_fn(|talk: &Conversation| say(format!("heard: {}", talk.last_text().len())));
+    let scripts = Scripts::default().agent("piece one", piece()).agent("piece two", piece());
+    ScriptedServer::start(scripts.agent("piece three", piece()).otherwise(others))
+}
+
+fn results(home: &Home, id: &str) -> Ended {
+    home.legwork(&["results", id, "--json"]).run()
+}
+
+fn is_complete(home: &Home, id: &str) -> bool {
+    results(home, id).json()["complete"] == json!(true)
+}
+
+/// A worker of the whole folder does the others, and names it once.
+fn a_worker_does(home: &Home, ids: [&String; 2], damaged: &str) {
+    let mut worker = home.legwork(&["worker"]).start();
+    until("the others to have ended", || {
+        assert!(!worker.has_ended(), "it ended: {}", worker.stderr());
+        ids.iter().all(|id| is_complete(home, id)).then_some(())
+    });
+    worker.signal(Signal::SIGTERM);
+    let ended = worker.wait();
+    assert_eq!(ended.code, 143, "{ended}");
+    let named: Vec<&str> = ended.stderr.lines().filter(|line| line.contains(damaged)).collect();
+    assert!(matches!(named.as_slice(), [line] if line.contains("`legwork doctor`")), "{ended}");
+    assert!(!ended.stderr.contains(SECRET), "{ended}");
+}
+
+/// Every verb that lists goes on; every verb that is about it says what is the matter.
+fn it_is_told(home: &Home, session: &str, damaged: &str) {
+    let ps = home.legwork(&["ps", "--json"]).run();
+    assert_eq!((ps.code, &ps.json()["unreadable"]), (0, &json!([damaged])), "{ps}");
+    assert!(ps.stderr.contains(damaged), "{ps}");
+    let text = home.legwork(&["ps", "--all"]).run();
+    assert!(text.stdout.contains(&format!("{damaged}  cannot be read")), "{text}");
+    for verb in ["show", "results", "stop", "dismiss"] {
+        home.legwork(&[verb, damaged, "--json"]).run().assert_refused(
+            3,
+            "state",
+            &[damaged, "legwork doctor"],
+        );
+    }
+    let named = home.legwork(&["worker", "--only", damaged, "--json"]).run();
+    named.assert_refused(3, "state", &[damaged]);
+    let of_session = home.legwork(&["show", session, "--json"]).run();
+    assert_eq!(of_session.json()["unreadable"][0], json!(damaged), "{of_session}");
+    let stopped = home.legwork(&["stop", "--all", "--json"]).run();
+    assert_eq!(stopped.code, 0, "{stopped}");
+    assert!(stopped.stderr.contains(damaged), "{stopped}");
+    let deleted = home.legwork(&["sessions", "delete", session, "--yes", "--json"]).run();
+    deleted.assert_refused(1, "refused", &["nothing was deleted"]);
+    let doctor = home.legwork(&["doctor", "--json"]).run();
+    assert_eq!(doctor.code, 1, "{doctor}");
+    let checks = doctor.json()["checks"].as_array().expect("a list").clone();
+    let of = |name: &str| -> Vec<Value> {
+        checks.iter().filter(|check| check["name"] == json!(name)).cloned().collect()
+    };
+    assert_eq!(of("store")[0]["fault"], json!("damaged"), "{doctor}");
+    assert!(of("store")[0]["detail"].to_string().contains(damaged), "{doctor}");
+    assert!(of("work").iter().any(|check| check["detail"].to_string().contains(damaged)), "{doctor}");
+    for told in [ps, text, of_session, stopped, doctor] {
+        assert!(!format!("{told}").contains(SECRET), "{told}");
+    }
+}
+
+/// Proves K35.
+#[test]
+fn k35_one_delegation_that_cannot_be_read_stops_no_worker_and_no_list() {
+    for damage in DAMAGES {
+        let server = pieces();
+        let home = Home::with(&server);
+        let (session, [one, damaged, three]) = left_behind(&server, &home);
+        change(&home, damage, &damaged);
+        server.gate("held").open();
+        a_worker_does(&home, [&one, &three], &damaged);
+        it_is_told(&home, &session, &damaged);
+        for id in [&one, &three] {
+            assert_eq!(results(&home, id).statuses(), ["completed"], "{damage}");
+        }
+        let ended = home.legwork(&["run", "and?", "--resume", &session, "--json"]).run();
+        assert_eq!(ended.code, 0, "{damage}: {ended}");
+        let all = home.legwork(&["ps", "--all", "--json"]).run().json();
+        assert_eq!(all["unreadable"], json!([damaged]), "it is still there");
+        let deliveries = all["delegations"].as_array().expect("a list").iter();
+        let delivered = deliveries.filter(|one| one["units"][0]["delivery"] == json!("delivered")).count();
+        assert_eq!(delivered, 2, "{damage}: {all}");
+    }
+}
+
+/// A steer and a stop of everything; each was stored for work whose process is dead.
+/// Proves K35.
+#[test]
+fn k35_a_request_that_cannot_be_read_leaves_no_work_in_the_hands_of_a_process_that_does_nothing() {
+    for way in ["worker", "run"] {
+        let server = pieces();
+        let home = Home::with(&server);
+        let (session, ids) = left_behind(&server, &home);
+        let said = |text: &str| {
+            let said = home.legwork(&["steer", &ids[0], text, "--json"]).run();
+            said.json()["receipt"].as_str().unwrap_or_else(|| panic!("{said}")).to_owned()
+        };
+        let [damaged, whole] = [said("lost"), said("be quick about it")];
+        change(&home, "UPDATE requests SET body = 'SECRET' WHERE id = ?1", &damaged);
+        let shown = home.legwork(&["show", &ids[0], "--json"]).run();
+        let steers = shown.json()["steers"].as_array().expect("a list").clone();
+        let fates: Vec<&Value> = steers.iter().map(|steer| &steer["fate"]).collect();
+        assert_eq!(fates, ["queued", "unreadable"], "{shown}");
+        let doctor = home.legwork(&["doctor", "--json"]).run();
+        assert!(doctor.code == 1 && doctor.stdout.contains(&damaged), "{doctor}");
+        assert!(!format!("{doctor}{shown}").contains(SECRET), "{doctor}");
+        server.gate("held").open();
+        if way == "run" {
+            let ended = home.legwork(&["run", "and?", "--resume", &session, "--json"]).run();
+            assert_eq!(ended.code, 0, "{ended}");
+        } else {
+            let mut worker = home.legwork(&["worker"]).start();
+            until("all to have ended", || {
+                assert!(!worker.has_ended(), "it ended: {}", worker.stderr());
+                ids.iter().all(|id| is_complete(&home, id)).then_some(())
+            });
+            worker.signal(Signal::SIGTERM);
+            let ended = worker.wait();
+            assert!(ended.stderr.contains(&damaged), "{ended}");
+        }
+        for id in &ids {
+            assert_eq!(results(&home, id).statuses(), ["completed"], "{way}");
+        }
+        let shown = home.legwork(&["show", &ids[0], "--json"]).run().json();
+        let fate =
+            shown["steers"].as_array().expect("a list").iter().find(|one| one["receipt"] == json!(whole));
+        assert_eq!(fate.map(|one| &one["fate"]), Some(&json!("seen")), "{way}: {shown}");
+    }
+}
+
+/// Of a child and of a conversation, without what stands there.
+/// Proves K35.
+#[test]
+fn k35_doctor_names_journals_and_conversations_that_cannot_be_read() {
+    let server = pieces();
+    let home = Home::with(&server);
+    let (session, ids) = left_behind(&server, &home);
+    let before = home.legwork(&["doctor", "--json"]).run();
+    assert_eq!(before.code, 0, "{before}");
+    let shown = home.legwork(&["show", &ids[1], "--json"]).run().json();
+    let child = shown["children"][0]["subagent_id"].as_str().expect("an id").to_owned();
+    change(
+        &home,
+        "UPDATE steps SET body = 'SECRET' WHERE seq = 0 AND phase = 0 AND actor = (SELECT no FROM children WHERE id = ?1)",
+        &child,
+    );
+    change(
+        &home,
+        "UPDATE messages SET body = '\"SECRET\"' WHERE seq = 0 AND session = (SELECT no FROM sessions WHERE id = ?1)",
+        &session,
+    );
+    let doctor = home.legwork(&["doctor", "--json"]).run();
+    assert_eq!(doctor.code, 1, "{doctor}");
+    let checks = doctor.json()["checks"].as_array().expect("a list").clone();
+    for (name, id) in [("journals", &child), ("conversations", &session)] {
+        let check = checks.iter().find(|check| check["name"] == json!(name));
+        let check = check.unwrap_or_else(|| panic!("no {name}: {doctor}"));
+        assert_eq!((&check["state"], &check["fault"]), (&json!("wrong"), &json!("damaged")), "{doctor}");
+        assert!(check["detail"].to_string().contains(id.as_str()) && check["fix"].is_string(), "{doctor}");
+    }
+    let shown = home.legwork(&["show", &child, "--json"]).run();
+    assert!(shown.code == 0 && shown.json()["steps_unreadable"].is_string(), "{shown}");
+    let opened = home.legwork(&["run", "and?", "--resume", &session, "--json"]).run();
+    opened.assert_refused(3, "state", &[&session, "legwork doctor"]);
+    for told in [doctor, shown, opened] {
+        assert!(!format!("{told}").contains(SECRET), "{told}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What stays of a run besides its answer: why it was ended for want of progress, its worktree, and its background
 //! processes. All of it is measured or looked up; nothing comes from a child's text (invariant 19).
 
+use crate::record::ProcessGroup;
 use serde::{Deserialize, Serialize};
 
 /// Hand-overs that one child may make (PROC-2).
@@ -60,6 +61,9 @@ pub struct ChildProcesses {
     /// Given to whoever asked for the child; they go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed_off: Vec<HandedOff>,
+    /// Their process groups in the same order, by which it can be told whether they still run; for nobody's eyes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handed_groups: Vec<ProcessGroup>,
     /// Still running at the end, and ended with the child.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orphaned: Vec<Orphaned>,
@@ -68,7 +72,7 @@ pub struct ChildProcesses {
     pub unread: Vec<UnreadCompletion>,
 }
 
-/// A process that goes on under a new owner.
+/// A process that was given to a new owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedOff {
     /// How its new owner calls it.
@@ -77,6 +81,9 @@ pub struct HandedOff {
     pub command: String,
     /// What for, in one sentence of the child.
     pub purpose: String,
+    /// It was looked for when this was read, and runs no longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
 }
 
 /// A process that was ended with its child.
@@ -104,6 +111,13 @@ pub struct UnreadCompletion {
 }
 
 impl ChildProcesses {
+    /// Notes which of those that were handed over run no longer. One of which nothing is known counts as running.
+    pub fn note_ended(&mut self, runs: impl Fn(&ProcessGroup) -> bool) {
+        for (process, group) in self.handed_off.iter_mut().zip(&self.handed_groups) {
+            process.ended = !runs(group);
+        }
+    }
+
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         self.handed_off.is_empty() && self.orphaned.is_empty() && self.unread.is_empty()

@@ -142,7 +142,20 @@ impl DeliveryRecord {
     }
 }
 
+impl DelegationRecord {
+    /// Notes of the processes that children have handed over which run no longer, so that nobody is told that they go on
+    /// (PROC-8).
+    pub fn note_ended_processes(&mut self, runs: impl Fn(&ProcessGroup) -> bool) {
+        self.children.iter_mut().for_each(|child| child.note_ended_processes(&runs));
+    }
+}
+
 impl ChildRecord {
+    /// The same of the processes of one child.
+    pub fn note_ended_processes(&mut self, runs: impl Fn(&ProcessGroup) -> bool) {
+        self.report.iter_mut().for_each(|report| report.processes.note_ended(&runs));
+    }
+
     /// A child that was just accepted.
     pub fn new(id: ChildId) -> Self {
         ChildRecord {

@@ -31,5 +31,5 @@ pub use recent::{Part, Recent};
 pub use shell::{NoShell, Shells, SpawnError};
 #[cfg(test)]
 pub(crate) use system::kill_marked;
-pub use system::{SystemProcesses, kill_groups};
+pub use system::{SystemProcesses, is_group_living, kill_groups};
 pub use table::Leftover;

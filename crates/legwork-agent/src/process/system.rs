@@ -128,6 +128,15 @@ pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<GroupEnd> {
     ours.into_iter().map(end).collect()
 }
 
+/// Whether anything of a command's group lives. What cannot be looked at counts as living.
+pub fn is_group_living(group: &ProcessGroup) -> bool {
+    match whose(group) {
+        Whose::Ours => !living(group).is_empty(),
+        Whose::Nobodys => false,
+        Whose::OutOfSight | Whose::Unclear => true,
+    }
+}
+
 fn liveness_now(process: &Process) -> Liveness {
     match identity::look(process.pid) {
         Look::Gone => Liveness::Dead,

@@ -7,6 +7,7 @@
 use super::completion::{self, Arrival, Completion, Remains};
 use super::setup::SessionSetup;
 use crate::journal::{OpenExchange, wall_clock};
+use crate::process::is_group_living;
 use crate::tools::{DELEGATE_TASK, carries_results};
 use crate::worktree::state;
 use legwork_core::batch::Reach;
@@ -292,7 +293,9 @@ pub(crate) async fn written(
     };
     let now = wall_clock();
     let remains = remains(setup, record, (unit, now)).await;
-    let arrival = Arrival { record: record.clone(), unit, missed, below, remains, now };
+    let mut record = record.clone();
+    record.note_ended_processes(is_group_living);
+    let arrival = Arrival { record, unit, missed, below, remains, now };
     let bytes_max = completion::bytes_max(setup.model.facts().window);
     let spill = setup.spill.clone();
     let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));

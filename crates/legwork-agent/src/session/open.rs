@@ -102,6 +102,7 @@ impl OpenSession {
                 let (in_doubt, broken_off, unsaid) = (false, None, None);
                 let session =
                     OpenSession { setup, id, journal, context, in_doubt, broken_off, unsaid, system, is_new };
+                session.setup.commands.background.arrive(session.actor());
                 Ok((session, left))
             }
             Err(error) => {
@@ -236,6 +237,7 @@ impl OpenSession {
     /// nothing was said leaves no trace. Any other stays held, for what it delegated may go on in this process: whoever
     /// opened it elsewhere meanwhile would find that in living hands, and go on with none of it (docs/design/044).
     pub(crate) async fn close(mut self) {
+        self.setup.commands.background.depart(&self.actor());
         if let Err(error) = self.refresh().await {
             tracing::debug!(session = %self.id, %error, "results that a session has taken come free with this process");
         }
@@ -249,6 +251,10 @@ impl OpenSession {
         }
     }
 
+    fn actor(&self) -> Actor {
+        Actor::Session(self.id.clone())
+    }
+
     fn agent(&self, line: Arc<dyn Line>) -> Agent {
         let SessionSetup { model, toolbox, limits, fence, setting, reach, spill, .. } = &self.setup;
         let asked = self.messages().iter().rev().find(|message| message.author == Author::User);
@@ -258,7 +264,7 @@ impl OpenSession {
             model: Arc::clone(model),
             toolbox: Arc::clone(toolbox),
             site: Arc::new(Site {
-                actor: Actor::Session(self.id.clone()),
+                actor: self.actor(),
                 lineage: Lineage::of_session(self.id.clone()),
                 fence: fence.clone(),
                 setting: setting.clone(),

@@ -74,8 +74,9 @@ impl Drop for Sweeper {
 
 /// The facts for the child's report (PROC-4, PROC-5).
 fn found(leaving: Leaving) -> ChildProcesses {
-    let mut processes = ChildProcesses { handed_off: leaving.handed_off, ..ChildProcesses::default() };
-    for report in leaving.reports {
+    let Leaving { reports, handed_off, spared: handed_groups } = leaving;
+    let mut processes = ChildProcesses { handed_off, handed_groups, ..ChildProcesses::default() };
+    for report in reports {
         let BackgroundReport { id: session_id, command, age, output_tail, .. } = report;
         match report.state {
             BackgroundState::Running => {

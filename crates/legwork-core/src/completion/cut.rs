@@ -22,7 +22,7 @@ pub struct Aside {
     /// Files that whoever asked for it had read and that others wrote meanwhile; here when there is no answer to say so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale_paths: Vec<String>,
-    /// Processes that go on under whoever asked for it.
+    /// Processes that were given to whoever asked for it, and whether they still run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed_off_processes: Vec<HandedOff>,
     /// Processes that were ended with it.

@@ -8,8 +8,14 @@ use crate::ids::ChildId;
 pub fn process_notes(child: &ChildId, entry: &Entry) -> Vec<String> {
     let aside = &entry.aside;
     let handed = aside.handed_off_processes.iter().map(|process| {
+        let now = if process.ended {
+            "but it runs no longer: it has ended by itself, or was ended with the process of legwork that it ran under"
+        } else {
+            "it goes on and is yours now"
+        };
+        let mark = if process.ended { "," } else { ";" };
         format!(
-            "{child} handed {} over to you; it goes on and is yours now: {} ({})",
+            "{child} handed {} over to you{mark} {now}: {} ({})",
             process.session_id, process.command, process.purpose
         )
     });

@@ -6,6 +6,7 @@ mod waiting;
 
 use std::time::Duration;
 
+use legwork_agent::process::is_group_living;
 use legwork_core::below::Below;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Facts, StoreError};
@@ -110,7 +111,8 @@ async fn gather(
     (id, wanted, args): (&DelegationId, &[usize], &ResultsArgs),
 ) -> Result<Gathered, CliError> {
     let record = after_the_dead(invocation, store, owner, id).await?;
-    let record = record.ok_or_else(|| lookup::unknown(id.as_str()))?;
+    let mut record = record.ok_or_else(|| lookup::unknown(id.as_str()))?;
+    record.note_ended_processes(is_group_living);
     if !invocation.common.quiet && outliving::is_abandoned(invocation, &record) {
         stderr::tell(&orphans::left(id));
     }
@@ -157,7 +159,8 @@ async fn show_only(
 ) -> Result<Exit, CliError> {
     let target = lookup::find(invocation, store, &args.id).await?.of_delegation(&args.id)?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
-    let record = store.delegation(&id).await?.ok_or_else(|| lookup::unknown(&args.id))?;
+    let mut record = store.delegation(&id).await?.ok_or_else(|| lookup::unknown(&args.id))?;
+    record.note_ended_processes(is_group_living);
     if args.wait && !record.is_settled() {
         return Err(why.clone().into());
     }

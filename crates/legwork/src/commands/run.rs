@@ -378,7 +378,9 @@ async fn batch_of(
     workplace: &Workplace,
     id: &DelegationId,
 ) -> Result<Option<(BatchResult, bool)>, StoreError> {
-    let Some(record) = workplace.store.delegation(id).await? else { return Ok(None) };
+    let Some(mut record) = workplace.store.delegation(id).await? else { return Ok(None) };
+    // What was handed over to the agent of this prompt ends with it, before anybody reads this.
+    record.note_ended_processes(|_| false);
     let below = Below::of(workplace.store.as_ref(), &record).await?;
     let batch = BatchResult::of(&record).with_below(&record, &below);
     let is_success = batch.is_success(record.children.len());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::slice;
 
+use legwork_agent::process::is_group_living;
 use legwork_core::completion::entry;
 use legwork_core::delivery::LedgerLine;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
@@ -209,7 +210,8 @@ async fn sentence(
 }
 
 fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usize) -> Value {
-    let child = &record.children[task_index];
+    let mut child = record.children[task_index].clone();
+    child.note_ended_processes(is_group_living);
     json!({
         "subagent_id": child.id,
         "task_index": task_index,
@@ -221,7 +223,7 @@ fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usiz
         "started_at": child.started_at,
         "ended_at": child.ended_at,
         "transcript": record.accepted.transcripts.get(task_index),
-        "outcome": entry(&record.accepted, task_index, child),
+        "outcome": entry(&record.accepted, task_index, &child),
     })
 }
 

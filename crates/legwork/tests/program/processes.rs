@@ -73,6 +73,92 @@ fn proc_03_a_process_that_is_handed_over_goes_on_under_whoever_asked() {
     home.assert_nothing_runs();
 }
 
+/// Gives a process that runs on to whoever asked, and answers with what it was told then.
+fn giver() -> Script {
+    Script::from_fn(|talk: &Conversation| match talk.step() {
+        0 => call("terminal", json!({"command": "echo serving; exec sleep 975", "background": true})),
+        1 => {
+            call("process", json!({"action": "hand_off", "id": "proc_1", "purpose": "It serves the pages."}))
+        }
+        _ => say(format!("I was told: {}", talk.last_text())),
+    })
+}
+
+/// Proves PROC-2, PROC-3, PROC-8: what would be ended with a worker is not said to go on.
+#[test]
+fn proc_03_nothing_is_handed_over_to_a_conversation_that_is_not_open_here() {
+    let server = ScriptedServer::start(
+        Scripts::default().agent("server:", giver()).otherwise(Script::from_fn(|_| say("Hello."))),
+    );
+    let home = Home::with(&server);
+    assert_eq!(home.legwork(&["run", "hello"]).run().code, 0);
+    let listed = home.legwork(&["sessions", "--json"]).run().json();
+    let session = listed["sessions"][0]["session_id"].as_str().expect("an id");
+    let goal = ["--goal", "server: make one run"];
+    let detached =
+        home.legwork(&[&["delegate", "--session", session, "--detach", "--json"], &goal[..]].concat());
+    let id = detached.run().json()["delegation_id"].as_str().expect("an id").to_owned();
+    let of_a_worker = home.legwork(&["results", &id, "--wait", "--json"]).run();
+    let of_a_shell = home.legwork(&[&["delegate", "--json"], &goal[..]].concat()).run();
+    for ended in [of_a_worker, of_a_shell] {
+        assert_eq!(ended.code, 0, "{ended}");
+        let (entry, notes) = (&ended.results()[0], ended.json()["process_notes"].to_string());
+        let told = entry["summary"].as_str().expect("an answer");
+        for words in ["proc_1 cannot be handed over", "ends with you", "say in your answer which command"] {
+            assert!(told.contains(words), "{words}: {entry}");
+        }
+        assert!(entry.get("handed_off_processes").is_none(), "{entry}");
+        assert_eq!(entry["orphaned_processes"][0]["session_id"], "proc_1", "{entry}");
+        assert!(notes.contains("was ended with it") && !notes.contains("yours now"), "{notes}");
+    }
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.assert_nothing_runs();
+}
+
+/// Proves PROC-3, PROC-8: what was handed over to a process that has died since is not said to go on.
+#[test]
+fn proc_08_a_process_that_was_ended_with_its_heir_is_told_as_ended() {
+    let main = Script::from_fn(|talk: &Conversation| match talk.last_text() {
+        "get a server" => {
+            let goals = ["server: make one run", "slow: take your time"];
+            let tasks = goals.map(|goal| json!({"goal": goal, "group": "together"}));
+            call("delegate_task", json!({"tasks": tasks}))
+        }
+        last if last.contains("delegation ") => say("Noted the server."),
+        _ => say("Done with that."),
+    });
+    let slow = Script::from_fn(|_| gate("slow").say("it took long"));
+    let scripts = Scripts::default().agent("server:", giver()).agent("slow:", slow).otherwise(main);
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let terminal = |arguments: &[&str]| {
+        let order = home.legwork(arguments).env("NO_COLOR", "1").env("TERM", "xterm-256color");
+        let screen = order.at_terminal(120, 30);
+        screen.wait_for("›");
+        screen
+    };
+    let mut screen = terminal(&["chat"]);
+    screen.press("get a server\r");
+    server.gate("slow").wait_waiting(1);
+    home.wait_for_states(&["completed", "running"]);
+    screen.kill();
+    let mut screen = terminal(&["chat", "--resume"]);
+    server.gate("slow").open();
+    screen.wait_for("Noted the server.");
+    let log = server.log();
+    let last =
+        log.entries().iter().rev().find(|entry| entry.body.to_string().contains("Its background processes:"));
+    let completion = last.map(|entry| entry.body["messages"].to_string()).expect("a completion");
+    assert!(completion.contains("over to you, but it runs no longer"), "{completion}");
+    assert!(!completion.contains("is yours now"), "{completion}");
+    let told = home.legwork(&["results", &home.only_delegation(), "--json"]).run();
+    let notes = told.json()["process_notes"].to_string();
+    assert!(notes.contains("but it runs no longer") && !notes.contains("yours now"), "{told}");
+    assert_eq!(told.results()[0]["handed_off_processes"][0]["ended"], true, "{told}");
+    assert_eq!(screen.leave(), 0);
+    home.assert_nothing_runs();
+}
+
 /// Asks again and again, until a message of the conversation says `words` or it took too long.
 fn asks_until(words: &'static str, command: &'static str) -> Script {
     Script::from_fn(move |talk| match talk.step() {

@@ -79,6 +79,7 @@ fn evt_13_what_became_of_a_childs_processes_is_told_with_its_answer() {
         session_id: "proc_1-of-sa-0-00000007".to_owned(),
         command: "serve".to_owned(),
         purpose: "It serves the pages.".to_owned(),
+        ended: false,
     };
     let orphaned =
         Orphaned { session_id: "proc_2".to_owned(), command: "make all".to_owned(), runtime_seconds: 3.0 };
@@ -88,8 +89,12 @@ fn evt_13_what_became_of_a_childs_processes_is_told_with_its_answer() {
         exit_code: Some(4),
         output_tail: "two failed".to_owned(),
     };
-    let processes =
-        ChildProcesses { handed_off: vec![handed_off], orphaned: vec![orphaned], unread: vec![unread] };
+    let processes = ChildProcesses {
+        handed_off: vec![handed_off],
+        handed_groups: Vec::new(),
+        orphaned: vec![orphaned],
+        unread: vec![unread],
+    };
     let report = Report { processes, ..answered("done") };
     let text = written(&[("go", Outcome::Succeeded, report)]).text;
     let (_, told) = text.split_once("Its background processes:\n").expect("they are told");

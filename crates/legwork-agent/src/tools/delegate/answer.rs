@@ -2,6 +2,7 @@
 //! cut stays whole in the store, a summary also in a file, and the answer says how to get it.
 
 use crate::excerpt::{excerpt, excerpt_with_place};
+use crate::process::is_group_living;
 use crate::spill::kept;
 use crate::tools::ToolOutput;
 use legwork_core::below::Unread;
@@ -43,6 +44,7 @@ pub(super) struct Showing {
 pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<String>) -> ToolOutput {
     let acknowledge = std::mem::take(&mut joined.claims);
     let content = apart(move || {
+        joined.record.note_ended_processes(is_group_living);
         let batch = BatchResult::of(&joined.record).with_below(&joined.record, &joined.below);
         let results = Cuts::of(&joined, &showing, batch.results.len()).entries(&batch);
         let mut answer = to_value(&BatchResult { results: Vec::new(), ..batch });
@@ -58,8 +60,9 @@ pub(super) async fn output(mut joined: Joined, showing: Showing, notes: Vec<Stri
 }
 
 /// The entries of some tasks of a delegation, cut alike.
-pub(super) async fn entries(joined: Joined, wanted: Vec<usize>, showing: Showing) -> Vec<Value> {
+pub(super) async fn entries(mut joined: Joined, wanted: Vec<usize>, showing: Showing) -> Vec<Value> {
     apart(move || {
+        joined.record.note_ended_processes(is_group_living);
         let batch = BatchResult::of_tasks(&joined.record, &wanted);
         let batch = batch.with_below(&joined.record, &joined.below);
         Cuts::of(&joined, &showing, batch.results.len()).entries(&batch)

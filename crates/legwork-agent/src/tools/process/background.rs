@@ -61,7 +61,7 @@ pub struct Leaving {
     pub reports: Vec<BackgroundReport>,
     /// Those that it had handed over; they go on.
     pub handed_off: Vec<HandedOff>,
-    /// Their groups, which a sweep after the agent must spare.
+    /// Their groups in the same order, which a sweep after the agent must spare.
     pub spared: Vec<ProcessGroup>,
 }
 
@@ -153,7 +153,17 @@ impl BackgroundProcesses {
         self.agents().known.insert(actor, known);
     }
 
-    /// Gives a running process of a subagent to whom it works for; it goes on after the subagent.
+    /// From now on the agent works in this process, so that it can take over what its subagents hand over.
+    pub(crate) fn arrive(&self, actor: Actor) {
+        self.agents().present.insert(actor);
+    }
+
+    /// The agent works here no longer. What it has taken over stays with it until it is ended.
+    pub(crate) fn depart(&self, actor: &Actor) {
+        self.agents().present.remove(actor);
+    }
+
+    /// Gives a running process of a subagent to whom it works for, if that one works in this process; it goes on after the subagent.
     pub(super) fn hand_off(&self, from: &Actor, id: &str, purpose: String) -> Result<HandedOff, String> {
         self.agents().hand_off(from, id, purpose)
     }

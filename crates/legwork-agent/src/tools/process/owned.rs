@@ -10,7 +10,7 @@ use crate::process::End;
 use legwork_core::aftermath::{HAND_OVERS_MAX, HandedOff};
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -25,6 +25,8 @@ pub(super) struct Agents {
     /// Whether whoever asked for a subagent hears of the ends of its processes.
     pub(super) surfaces: bool,
     pub(super) by_actor: BTreeMap<Actor, Owned>,
+    /// Agents of sessions that are open here.
+    pub(super) present: BTreeSet<Actor>,
     /// Subagents that run, with whom they work for.
     pub(super) known: BTreeMap<Actor, Known>,
     pub(super) notices: Notices,
@@ -103,6 +105,9 @@ impl Agents {
         let heir = self.known.get(from).map(|known| known.parent.clone());
         let heir =
             heir.ok_or("process: you work for nobody to whom it could be handed over; it ends with you")?;
+        if !self.is_here(&heir) {
+            return Err(absent(id));
+        }
         let given = self.by_actor.get(from).map_or(0, |owned| owned.handed.len());
         if given >= HAND_OVERS_MAX {
             return Err(format!(
@@ -125,10 +130,15 @@ impl Agents {
         let group = held.entry.group.clone();
         let session_id = format!("{id}-of-{}", from.as_str());
         held.entry.rename(session_id.clone());
-        let told = HandedOff { session_id, command, purpose };
+        let told = HandedOff { session_id, command, purpose, ended: false };
         owned.handed.push(Handed { told: told.clone(), group });
         self.by_actor.entry(heir).or_default().held.push(held);
         Ok(told)
+    }
+
+    /// Whether an agent works in this process: only then what is given to it goes on.
+    fn is_here(&self, actor: &Actor) -> bool {
+        self.present.contains(actor) || self.known.contains_key(actor)
     }
 
     /// A process has ended by itself: who has to hear of it does.
@@ -151,7 +161,17 @@ impl Agents {
     /// Nothing more is known of an agent that has ended.
     pub(super) fn forget(&mut self, actor: &Actor) -> Option<Owned> {
         self.known.remove(actor);
+        self.present.remove(actor);
         self.notices.forget(actor);
         self.by_actor.remove(actor)
     }
+}
+
+/// Why nobody takes a process over, and what to do instead.
+fn absent(id: &str) -> String {
+    format!(
+        "process: {id} cannot be handed over: whoever gave you your task is not at work in this process of legwork, which ends \
+         all that it runs when it ends. {id} is still yours and ends with you. If something has to go on after you, say in your \
+         answer which command is to be started, in which folder and what for, so that whoever reads it can start it"
+    )
 }

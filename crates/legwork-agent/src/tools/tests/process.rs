@@ -315,6 +315,7 @@ fn heir() -> Actor {
 async fn proc_02_a_running_process_is_handed_over_with_its_purpose_and_its_end_is_told() {
     let mut rig = Rig::new();
     rig.commands.background.introduce(actor(&rig), known());
+    rig.commands.background.arrive(heir());
     start(&rig, "until test -e go; do :; done; echo served; exit 5").await;
     let purpose = json!({"action": "hand_off", "id": "proc_1", "purpose": "It serves\nthe pages."});
     let answer = rig.ok("process", purpose.clone()).await;
@@ -361,6 +362,9 @@ async fn proc_02_what_cannot_be_handed_over_is_refused_with_the_reason() {
     let message = rig.err("process", hand_off("proc_1")).await;
     assert!(message.contains("you work for nobody"), "{message}");
     rig.commands.background.introduce(actor(&rig), known());
+    let message = rig.err("process", hand_off("proc_1")).await;
+    assert!(message.contains("is not at work in this process of legwork"), "{message}");
+    rig.commands.background.arrive(heir());
     let message = rig.err("process", json!({"action": "hand_off", "id": "proc_1"})).await;
     assert!(message.contains("`purpose` must say in one sentence"), "{message}");
     start(&rig, "true").await;

@@ -312,7 +312,7 @@ impl Dispatcher {
     }
 
     fn dispatch(&mut self, batch: Box<NewBatch>, caller: Caller) {
-        let Some(reply) = self.waiting.call(batch.call_key.as_ref(), caller) else { return };
+        let Some(reply) = self.waiting.call(&batch, caller) else { return };
         let refusal = match (self.commits.trouble(), self.book.objection(&batch)) {
             (Some(trouble), _) => Some(DispatchError::Store(trouble)),
             (None, objection) => objection.map(DispatchError::Refused),

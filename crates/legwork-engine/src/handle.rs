@@ -8,15 +8,15 @@ use crate::options::{Options, OptionsError};
 use crate::recovery::RecoveryError;
 use crate::steering;
 use crate::wiring::Wiring;
-use legwork_core::batch::{Lineage, NewBatch, Ticket};
+use legwork_core::batch::{Lineage, NewBatch, Task, Ticket};
 use legwork_core::below::Below;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, Pending, Refusal,
-    SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, OtherCall, Pending,
+    Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Asked, Request, Scope, Wish};
@@ -304,24 +304,42 @@ impl Handle {
     }
 }
 
+/// The answer to a call whose key was accepted before: the first one's ticket, if it asks for the same.
+fn rejoined(key: &CallKey, first: &Accepted, tasks: &[Task]) -> Result<Ticket, DispatchError> {
+    match other_call(key, (&first.delegation, &first.tasks), tasks) {
+        Some(other) => Err(other),
+        None => Ok(first.ticket()),
+    }
+}
+
+/// The refusal of a call that asks for something else than the first one under its key.
+pub(crate) fn other_call(
+    key: &CallKey,
+    (delegation, first): (&DelegationId, &[Task]),
+    now: &[Task],
+) -> Option<DispatchError> {
+    let same = first.len() == now.len() && first.iter().zip(now).all(|(first, now)| first.asks_the_same(now));
+    (!same).then(|| DispatchError::Reused(Box::new(OtherCall::new(key, (delegation, first), now))))
+}
+
 impl Delegator for Handle {
     fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>> {
         Box::pin(async move {
-            if let Some(key) = &batch.call_key
+            let repeatable = batch.call_key.clone().map(|key| (key, batch.tasks.clone()));
+            if let Some((key, tasks)) = &repeatable
                 && let Some(first) = self.earlier(key).await?
             {
-                return Ok(first.ticket());
+                return rejoined(key, &first, tasks);
             }
-            let key = batch.call_key.clone();
             let answer = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
             let answer = answer.unwrap_or(Err(DispatchError::Closed));
-            match (answer, key) {
+            match (answer, repeatable) {
                 // Somebody with the same key may have been first between the look and the record; whatever this call
                 // was refused for, nobody is told that nothing was started then.
-                (Err(error), Some(key)) => {
-                    let first = self.earlier(&key).await?;
-                    first.map(|first| first.ticket()).ok_or(error)
-                }
+                (Err(error), Some((key, tasks))) => match self.earlier(&key).await? {
+                    Some(first) => rejoined(&key, &first, &tasks),
+                    None => Err(error),
+                },
                 (answer, _) => answer,
             }
         })

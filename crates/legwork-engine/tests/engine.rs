@@ -3,6 +3,8 @@
 
 #[path = "engine/adoption.rs"]
 mod adoption;
+#[path = "engine/calls.rs"]
+mod calls;
 #[path = "engine/capacity.rs"]
 mod capacity;
 #[path = "engine/commits.rs"]

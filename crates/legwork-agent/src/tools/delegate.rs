@@ -21,10 +21,11 @@ use legwork_core::batch::{
     AtCapacity, Fallback, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
 };
 use legwork_core::budget::Allowance;
+use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, DelegationId};
 use legwork_core::message::ToolResult;
 use legwork_core::outcome::StopReason;
-use legwork_core::ports::{Delegator, JoinError, Joined, Pending};
+use legwork_core::ports::{Delegator, JoinError, Joined, OtherCall, Pending};
 use legwork_core::steering::Scope;
 use lists::Lists;
 use routes::{NamedRoutes, NoRoutes, resolve_routes};
@@ -153,6 +154,7 @@ impl DelegateTool {
         let key = call_key(site, call_id);
         // What was accepted is rejoined as it stands: no setting of today judges it again.
         if let Some(first) = delegator.accepted(&key).await.map_err(|error| error.to_string())? {
+            self.asks_the_same(&key, &first, fields)?;
             self.budget.count(first.tasks.len());
             let accepted = (&first.ticket(), first.tasks.as_slice());
             return self.answered(delegator, site, accepted, self.unused(fields, &first.tasks)).await;
@@ -172,6 +174,23 @@ impl DelegateTool {
         let ticket = delegator.dispatch(batch).await.map_err(|error| error.to_string())?;
         reserved.keep();
         self.answered(delegator, site, (&ticket, &tasks), unused).await
+    }
+
+    /// Refuses a call that has the id of another one with other goals. Where its arguments cannot be read any more it is taken for
+    /// the same: ids are made unique when a reply is stored, and what is asked again after a crash must come back to its subagents.
+    fn asks_the_same(&self, key: &CallKey, first: &Accepted, fields: &Value) -> Result<(), String> {
+        let rules = TaskRules {
+            author: TaskAuthor::Model,
+            goal_bytes_max: usize::MAX,
+            on_crash: self.options.on_crash,
+            tasks_max: None,
+        };
+        let Ok(now) = parse_tasks(fields, &rules) else { return Ok(()) };
+        let goals = first.tasks.iter().map(|task| &task.goal);
+        if goals.eq(now.iter().map(|task| &task.goal)) {
+            return Ok(());
+        }
+        Err(OtherCall::new(key, (&first.delegation, &first.tasks), &now).to_string())
     }
 
     /// The answer to an accepted call: its handle, or its results.

@@ -60,7 +60,11 @@ impl Door {
 
     pub async fn call_from(&self, site: Site, arguments: Value) -> ToolOutput {
         let call_id = format!("call_{}", self.delegator.batches().len());
-        self.tool.call(Invocation { call_id, arguments, site: Arc::new(site) }).await
+        self.call_as(&call_id, site, arguments).await
+    }
+
+    pub async fn call_as(&self, call_id: &str, site: Site, arguments: Value) -> ToolOutput {
+        self.tool.call(Invocation { call_id: call_id.to_owned(), arguments, site: Arc::new(site) }).await
     }
 
     pub fn batch(&self) -> NewBatch {
@@ -460,4 +464,27 @@ fn k23_a_hundred_thousand_shapes_are_each_understood_or_refused_in_words() {
         }
     }
     assert!(understood > 100, "{understood} shapes were understood");
+}
+
+/// A call that is asked again rejoins what it began, whatever of it today's limits would refuse; one that only has its id is told both.
+#[tokio::test]
+async fn k06_inv_06_a_call_with_the_id_of_another_one_is_told_what_both_ask_for() {
+    let door = Door::new(DelegateOptions { reach: Reach::Push, ..OPTIONS }).await;
+    let site = || Site { reach: Reach::Push, ..door.bench.site() };
+    let call = |arguments: Value| door.call_as("call_1", site(), arguments);
+    let first = call(json!({"goal": "look at the red folder"})).await;
+    assert!(!first.is_error, "{first:?}");
+    let again = call(json!({"tasks": [{"goal": "look at the red folder"}]})).await;
+    assert_eq!((again.is_error, door.delegator.batches().len()), (false, 1), "{again:?}");
+    for other in [
+        json!({"goal": "look at the blue folder"}),
+        json!({"tasks": [{"goal": "look at the red folder"}, {"goal": "look at the blue folder"}]}),
+    ] {
+        let refused = call(other).await;
+        let text = refused.content.as_str();
+        for word in ["call_1", "deleg_00000001", "red folder", "Nothing was started"] {
+            assert!(refused.is_error && text.contains(word), "{word:?} is missing: {text}");
+        }
+    }
+    assert_eq!(door.delegator.batches().len(), 1);
 }

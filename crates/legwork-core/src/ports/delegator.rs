@@ -1,7 +1,7 @@
 //! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
 
 use super::{Inbox, Pending, Watch};
-use crate::batch::{Lineage, NewBatch, Ticket};
+use crate::batch::{Lineage, NewBatch, Task, Ticket};
 use crate::below::Below;
 use crate::child::ChildState;
 use crate::fact::Accepted;
@@ -17,7 +17,7 @@ use thiserror::Error;
 /// Accepts work, and answers for it.
 pub trait Delegator: Send + Sync {
     /// Accepts a delegation. A ticket means that it is durable: a crash right after loses nothing. A second
-    /// dispatch under the same call key gets the first one's ticket.
+    /// dispatch under the same call key gets the first one's ticket, or is refused if it asks for something else (invariant 6).
     ///
     /// Dropping the future does not take the delegation back once it was recorded.
     fn dispatch(&self, batch: NewBatch) -> Pending<'_, Result<Ticket, DispatchError>>;
@@ -97,9 +97,55 @@ pub enum DispatchError {
         /// What the call would have become.
         delegation: DelegationId,
     },
+    /// Another call was accepted under its key before.
+    #[error(transparent)]
+    Reused(Box<OtherCall>),
     /// The engine has ended.
     #[error("the engine is shutting down; nothing was started")]
     Closed,
+}
+
+/// A call that asks under the key of an earlier one for something else (invariant 6).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the call {call} was accepted before as {delegation}, which is to do {first}; now it asks for {now}. Nothing was started, and {delegation} goes its way; give a new call an id of its own"
+)]
+pub struct OtherCall {
+    /// The call's id.
+    pub call: String,
+    /// What was accepted under it.
+    pub delegation: DelegationId,
+    /// What that is to do, in a few words.
+    pub first: String,
+    /// What is asked for now.
+    pub now: String,
+}
+
+impl OtherCall {
+    /// Characters of a goal that are quoted.
+    const GOAL_CHARS_MAX: usize = 80;
+
+    /// A call for `now` under the key of one that was for `first`.
+    pub fn new(key: &CallKey, (delegation, first): (&DelegationId, &[Task]), now: &[Task]) -> OtherCall {
+        OtherCall {
+            call: key.call.clone(),
+            delegation: delegation.clone(),
+            first: worded(first),
+            now: worded(now),
+        }
+    }
+}
+
+/// The first goal of a call, and how many others there are.
+fn worded(tasks: &[Task]) -> String {
+    let goal = tasks.first().map(|task| task.goal.as_str()).unwrap_or_default();
+    let begin: String = goal.chars().take(OtherCall::GOAL_CHARS_MAX).collect();
+    let cut = if begin.len() < goal.len() { "…" } else { "" };
+    match tasks.len() {
+        0 => "nothing".to_owned(),
+        1 => format!("{begin:?}{cut}"),
+        count => format!("{begin:?}{cut} and {} more", count - 1),
+    }
 }
 
 /// A sentence that the calling model can act on.

@@ -1,7 +1,8 @@
 //! Callers that wait for an answer of the dispatcher.
 
 use crate::book::ReplyTo;
-use legwork_core::batch::Ticket;
+use crate::handle::other_call;
+use legwork_core::batch::{NewBatch, Task, Ticket};
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::ports::{DispatchError, StopNotice, Stopped};
 use legwork_core::steering::Scope;
@@ -31,9 +32,12 @@ pub(super) enum Stopper {
 
 /// A call that is neither refused nor durable yet.
 struct Undecided {
-    key: Option<CallKey>,
-    /// Whoever made it, again and again where its key is the same.
+    /// What makes it one and the same, with what it asks for.
+    repeatable: Option<(CallKey, Vec<Task>)>,
+    /// Whoever made it.
     callers: Vec<Caller>,
+    /// Whoever came later under the same key, with what they ask for.
+    later: Vec<(Caller, Vec<Task>)>,
 }
 
 impl Waiting {
@@ -54,22 +58,35 @@ impl Waiting {
         matches!(self.stops.get(&reply), Some(Stopper::Caller(_)))
     }
 
-    /// A call is made. `None` when it is under way already: whatever becomes of that is told to this caller too.
-    pub(super) fn call(&mut self, key: Option<&CallKey>, caller: Caller) -> Option<ReplyTo> {
-        let same = |undecided: &&mut Undecided| key.is_some() && undecided.key.as_ref() == key;
+    /// A call is made. `None` when one with its key is under way already: what becomes of that is told to this caller too, unless it
+    /// asks for something else.
+    pub(super) fn call(&mut self, batch: &NewBatch, caller: Caller) -> Option<ReplyTo> {
+        let key = batch.call_key.as_ref();
+        let same = |undecided: &&mut Undecided| {
+            key.is_some() && undecided.repeatable.as_ref().map(|(known, _)| known) == key
+        };
         if let Some(first) = self.dispatches.values_mut().find(same) {
-            first.callers.push(caller);
+            first.later.push((caller, batch.tasks.clone()));
             return None;
         }
         let reply = self.new_reply();
-        self.dispatches.insert(reply, Undecided { key: key.cloned(), callers: vec![caller] });
+        let repeatable = key.map(|key| (key.clone(), batch.tasks.clone()));
+        self.dispatches.insert(reply, Undecided { repeatable, callers: vec![caller], later: Vec::new() });
         Some(reply)
     }
 
     /// The call is decided. Callers that went away need no answer.
     pub(super) fn decide(&mut self, reply: ReplyTo, answer: &Result<Ticket, DispatchError>) {
-        for caller in self.dispatches.remove(&reply).into_iter().flat_map(|undecided| undecided.callers) {
+        let Some(Undecided { repeatable, callers, later }) = self.dispatches.remove(&reply) else { return };
+        for caller in callers {
             caller.send(answer.clone()).ok();
+        }
+        for (caller, now) in later {
+            let other = match (answer, &repeatable) {
+                (Ok(ticket), Some((key, first))) => other_call(key, (&ticket.delegation, first), &now),
+                (Ok(_) | Err(_), _) => None,
+            };
+            caller.send(other.map_or_else(|| answer.clone(), Err)).ok();
         }
     }
 }

@@ -126,10 +126,24 @@ impl Scene {
         Scene::writing(store, Arc::new(Unwritten), (n, options)).await
     }
 
+    /// The same over a store in memory, with this clock.
+    pub async fn at(memory: MemoryStore, clock: Clock, process: (u32, Options)) -> Scene {
+        Scene::wired(Arc::new(memory), Arc::new(Unwritten), clock, process).await
+    }
+
     /// The same with these transcripts.
     pub async fn writing(
         store: Arc<dyn Store>,
         transcripts: Arc<dyn Transcripts>,
+        process: (u32, Options),
+    ) -> Scene {
+        Scene::wired(store, transcripts, Clock::start(), process).await
+    }
+
+    async fn wired(
+        store: Arc<dyn Store>,
+        transcripts: Arc<dyn Transcripts>,
+        clock: Clock,
         (n, options): (u32, Options),
     ) -> Scene {
         let store = Arc::new(GatedStore::new(store));
@@ -140,7 +154,7 @@ impl Scene {
             worker: Arc::new(troupe.clone()),
             transcripts,
             processes: neighbours.clone(),
-            clock: Clock::start(),
+            clock,
             bits: bits(u64::from(n) << 24),
             owner: owner(n),
         };

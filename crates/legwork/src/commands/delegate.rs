@@ -214,7 +214,8 @@ impl From<DispatchError> for CliError {
                 | Refusal::Ending
                 | Refusal::Stopping
                 | Refusal::Empty,
-            ) => Kind::Input,
+            )
+            | DispatchError::Reused(_) => Kind::Input,
             DispatchError::Store(_) | DispatchError::Unclear { .. } => Kind::State,
             DispatchError::Closed => Kind::Internal,
         };

@@ -3,6 +3,7 @@
 
 mod answered;
 mod background;
+mod call_ids;
 mod ceilings;
 mod chat;
 mod chat_delivery;

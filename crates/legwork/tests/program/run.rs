@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use legwork_testkit::server::{
-    Alternation, Conversation, Script, ScriptedServer, Scripts, Usage, call, gate, say, unauthorized,
+    Alternation, Conversation, Reply, Script, ScriptedServer, Scripts, Usage, call, gate, say, unauthorized,
 };
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::Home;
+use crate::harness::{Home, until};
 
 const SLEEPS: &str = "sleep 996 & setsid sleep 996 & sleep 996";
 
@@ -66,6 +66,50 @@ fn k04_what_is_delegated_is_joined_and_comes_back_to_the_model_and_to_the_caller
     let shown = home.legwork(&["show", id, "--json"]).run().json();
     assert_eq!(shown["units"][0]["delivery"], json!("delivered"), "{shown}");
     assert!(home.ps().is_empty());
+}
+
+/// It waits for those that it has sent out, however long they take, and says one thing, at the end.
+#[test]
+fn k04_inv_04_a_prompt_does_not_end_before_its_subagents_and_its_code_tells_how_they_ended() {
+    for (second, code) in [(say("two is done"), 0), (unauthorized(), 1)] {
+        let held = |word: Reply| Script::new().step(gate("held").then(word));
+        let scripts = Scripts::default()
+            .agent("the prompt", orchestrator(two_pieces()))
+            .agent("first piece", held(say("one is done")))
+            .agent("second piece", held(second));
+        let server = ScriptedServer::start(scripts.alternation(Alternation::Strict));
+        let home = Home::with(&server);
+        let order = home.legwork(&["run", "this is the prompt", "--json"]).set("lease_seconds", 1);
+        let mut running = order.start();
+        server.gate("held").wait_waiting(2);
+        // It has nothing else to do: its renewed lease says that time has gone by in which it could have ended.
+        let renewed = |least: i64| {
+            until("its lease to be renewed", || (home.renewals() >= least).then(|| home.renewals()))
+        };
+        renewed(renewed(0) + 1);
+        assert!(!running.has_ended() && running.stdout().is_empty(), "{}", running.stdout());
+        assert_eq!(server.gate("held").waiting(), 2);
+        assert_eq!(server.log().of("the prompt").len(), 1, "its model is not asked before they have ended");
+        server.gate("held").open();
+        let ended = running.wait();
+        assert_eq!(ended.code, code, "{ended}");
+        let document = ended.json();
+        let answer = document["answer"].as_str().expect("an answer");
+        assert!(answer.contains("came back") && answer.contains("one is done"), "{answer}");
+        assert_eq!(answer.contains("two is done"), code == 0, "{answer}");
+        let log = server.log();
+        let asked = log.of("the prompt");
+        assert_eq!(asked.len(), 2, "{}", log.summary());
+        let statuses: Vec<&Value> = document["delegations"][0]["results"]
+            .as_array()
+            .expect("results")
+            .iter()
+            .map(|entry| &entry["status"])
+            .collect();
+        assert_eq!(statuses, [&json!("completed"), &json!(if code == 0 { "completed" } else { "failed" })]);
+        assert!(home.ps().is_empty());
+        home.assert_nothing_runs();
+    }
 }
 
 /// Proves FIN-2.

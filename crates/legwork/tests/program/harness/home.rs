@@ -140,6 +140,13 @@ impl Home {
         connection
     }
 
+    /// How often all processes together have renewed their leases.
+    pub fn renewals(&self) -> i64 {
+        let database = Connection::open(self.database()).expect("the database opens");
+        let sum = database.query_row("SELECT coalesce(sum(beats), 0) FROM owners", (), |row| row.get(0));
+        sum.expect("a number")
+    }
+
     /// The processes of this machine that live.
     pub fn processes(&self) -> Vec<Seen> {
         processes::of(self.folder.path())

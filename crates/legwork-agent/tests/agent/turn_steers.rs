@@ -190,3 +190,88 @@ async fn k02_an_answer_before_something_was_said_is_known_after_a_crash() {
     }
     assert!(resumed >= 2, "{resumed}");
 }
+
+/// A stop stays a stop and a limit a limit, also behind an answer.
+#[tokio::test]
+async fn ctrl_10_an_answer_before_something_was_said_makes_no_answer_of_a_stop_or_a_limit() {
+    let look = || Say::Calls("I look again.", vec![call("a", "look", json!({}))]);
+    let limited = bench_of(|bench| {
+        let said = OnceLock::new();
+        let model = FakeModel::heard([Say::Text("blue"), look()], move || {
+            let line = &bench.get().expect("the bench is set").line;
+            said.get_or_init(|| line.steer(1, "use the red one"));
+        });
+        Bench { steps_max: 2, ..Bench::new(model, vec![FakeTool::look("look", "seen")]) }
+    });
+    let report = limited.get().expect("the bench is set").run().await;
+    assert_eq!(report.ending, Ending::CutShort(Limit::Steps), "{report:?}");
+    assert!(report.answer.is_none_or(|answer| !answer.contains(UNANSWERED)));
+
+    let stopped = bench_of(|bench| {
+        let (said, stopping) = (OnceLock::new(), Arc::clone(&bench));
+        let model = FakeModel::heard([Say::Text("blue"), look()], move || {
+            let line = &bench.get().expect("the bench is set").line;
+            said.get_or_init(|| line.steer(1, "use the red one"));
+        });
+        let stop = FakeTool::new("look", Effect::ReadOnly, move |_| {
+            stopping.get().expect("the bench is set").line.stop();
+            Box::pin(async { ToolOutput::ok("seen") })
+        });
+        Bench::new(model, vec![stop])
+    });
+    let report = stopped.get().expect("the bench is set").run().await;
+    assert_eq!(report.ending, Ending::Interrupted, "{report:?}");
+    assert!(report.answer.is_none_or(|answer| !answer.contains(UNANSWERED)));
+}
+
+/// Also where what came of it is a call that fails again and again.
+#[tokio::test]
+async fn ctrl_10_an_answer_stands_when_what_it_was_told_then_fails_again_and_again() {
+    let look = || Say::Calls("", vec![call("a", "look", json!({}))]);
+    let bench = bench_of(|bench| {
+        let said = OnceLock::new();
+        let script = std::iter::once(Say::Text("blue")).chain((0..9).map(|_| look()));
+        let model = FakeModel::heard(script, move || {
+            let line = &bench.get().expect("the bench is set").line;
+            said.get_or_init(|| line.steer(1, "use the red one"));
+        });
+        let fails = FakeTool::new("look", Effect::ReadOnly, |_| {
+            Box::pin(async { ToolOutput::error("there is nothing") })
+        });
+        Bench::new(model, vec![fails])
+    });
+    let report = bench.get().expect("the bench is set").run().await;
+    assert_eq!((report.ending, report.error), (Ending::Answered, None));
+    let answer = report.answer.expect("it stands");
+    assert!(
+        answer.starts_with(&format!(
+            "blue
+
+{UNANSWERED}what it was to do then failed: "
+        )),
+        "{answer}"
+    );
+}
+
+/// The answer that stands is the last one, also where that was to be corrected, and wherever the process dies.
+#[tokio::test]
+async fn ctrl_10_the_last_answer_stands_when_its_correction_comes_to_nothing() {
+    let schema = json!({"type": "object"});
+    let whole = bench_of(|bench| {
+        let said = OnceLock::new();
+        let model = FakeModel::heard([Say::Text("blue"), Say::Text("red"), Say::Text(" ")], move || {
+            let line = &bench.get().expect("the bench is set").line;
+            said.get_or_init(|| line.steer(1, "use the red one"));
+        });
+        Bench { schema: Some(schema.clone()), ..Bench::new(model, vec![]) }
+    });
+    let whole = whole.get().expect("the bench is set");
+    let undisturbed = whole.run().await;
+    assert_eq!((undisturbed.ending, undisturbed.answer.as_deref()), (Ending::Answered, Some("red")));
+    for (cut, goes_on) in [(2, vec![Say::Text("red"), Say::Text(" ")]), (3, vec![Say::Text(" ")])] {
+        let bench = Bench::new(FakeModel::new(goes_on), vec![]);
+        let bench = Bench { steps: whole.steps.until(cut), schema: Some(schema.clone()), ..bench };
+        let report = bench.resume().await;
+        assert_eq!((report.ending, report.answer.as_deref()), (Ending::Answered, Some("red")), "{cut}");
+    }
+}

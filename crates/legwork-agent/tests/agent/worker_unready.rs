@@ -1,13 +1,14 @@
 //! A later attempt that lacks what it needs: an answer that is stored comes out all the same, and what else had been done is
 //! told.
 
-use crate::fakes::{FakeModel, Say, call};
+use crate::fakes::{FakeLine, FakeModel, Say, call};
 use crate::worker::Shop;
 use legwork_core::batch::Isolation;
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::ports::Assignment;
 use legwork_core::report::Report;
 use serde_json::json;
+use std::sync::{Arc, OnceLock};
 
 const RIGHT: &str = r#"{"colour": "blue"}"#;
 
@@ -113,4 +114,54 @@ async fn k02_a_run_that_a_limit_had_ended_stays_cut_short() {
     later.setting.route.model = "other/model".to_owned();
     let report = shop.work(&shop.worker(), later).await;
     assert_eq!(report, undisturbed);
+}
+
+/// One that had answered before something was said to it, and lacks what it needs to answer that.
+#[tokio::test]
+async fn ctrl_10_an_answer_before_something_was_said_comes_out_whatever_is_lacking_by_then() {
+    let line = Arc::new(OnceLock::<Arc<FakeLine>>::new());
+    let (said, told) = (OnceLock::new(), Arc::clone(&line));
+    let looks = Say::Calls("I look again.", vec![call("a", "look", json!({}))]);
+    let whole = Shop::new(FakeModel::heard([Say::Text("blue"), looks, Say::Text("red")], move || {
+        said.get_or_init(|| told.get().expect("it is set").steer(1, "use the red one"));
+    }));
+    assert!(line.set(Arc::clone(&whole.line)).is_ok());
+    let undisturbed = whole.work(&whole.worker(), whole.assignment(0, None)).await;
+    assert_eq!(undisturbed.answer.as_deref(), Some("red"));
+    let journal = whole.steps().journal();
+    let answered = journal.iter().position(|line| line.contains("=blue")).expect("it is stored");
+    for (spoil, words) in LACKING {
+        for cut in answered + 1..journal.len() {
+            let shop = whole.after(cut);
+            let mut later = Assignment { attempt: 2, ..shop.assignment(0, None) };
+            spoil(&mut later);
+            let report = shop.work(&shop.worker(), later).await;
+            let context = format!("{words}, cut after {cut}: {report:?}");
+            assert_eq!((report.ending, &report.error), (Ending::Answered, &None), "{context}");
+            let answer = report.answer.expect("it stands");
+            let remark = "[legwork: after this answer it was told something more, and cannot go on: ";
+            assert!(
+                answer.starts_with(&format!(
+                    "blue
+
+{remark}"
+                )) && answer.contains(words),
+                "{context}"
+            );
+        }
+    }
+}
+
+/// An answer that nothing came after: it needs no word of what is lacking.
+#[tokio::test]
+async fn k02_a_plain_answer_comes_out_whatever_is_lacking_by_then() {
+    let whole = Shop::new(FakeModel::new([Say::Text("blue")]));
+    let undisturbed = whole.work(&whole.worker(), whole.assignment(0, None)).await;
+    for (spoil, words) in LACKING {
+        let shop = whole.after(whole.steps().commits());
+        let mut later = Assignment { attempt: 2, ..shop.assignment(0, None) };
+        spoil(&mut later);
+        let report = shop.work(&shop.worker(), later).await;
+        assert_eq!(Report { worktree: None, ..report }, undisturbed, "{words}");
+    }
 }

@@ -207,5 +207,8 @@ mod tests {
         journal.push(step(3, tool("search_files"), StepState::Intended));
         assert_eq!(place(&journal), "in a call of `search_files`, after 3 step(s)");
         assert_eq!(place(&[]), "before its first step");
+        let before = Deaths { in_a_row: 2, attempt: 3, steps: 5 };
+        assert_eq!(ended_in(Some(&journal), before), 3);
+        assert_eq!(ended_in(None, before), 5, "of a damaged journal nobody knows more than before");
     }
 }

@@ -1,13 +1,16 @@
 //! Work whose facts the store did not take in time is given up here, and goes on here when it is asked for.
 
-use crate::scene::{Scene, batch, left, options};
+use crate::scene::{Scene, batch, batch_from, left, options};
 use legwork_core::ids::Epoch;
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, StoreError};
+use legwork_core::pulse::Deaths;
 use legwork_core::steering::Scope;
-use legwork_engine::recovery::Orphans;
+use legwork_engine::Hold;
+use legwork_engine::recovery::{DEATHS_MAX, Orphans};
 use legwork_testkit::memory::MemoryStore;
 use std::time::Duration;
+
 /// The store takes nothing until the work whose facts wait for it is given up.
 async fn given_up(scene: &Scene) {
     scene.store.fail(StoreError::Full("no space left on device".to_owned()));
@@ -65,4 +68,86 @@ async fn k08_work_that_was_given_up_here_is_not_begun_again_before_its_old_run_h
     assert_eq!(scene.troupe.counts().here.len(), 1);
     scene.troupe.say("another");
     scene.joined(&next).await;
+}
+
+/// What a process gave up, and then takes from itself, has ended nobody.
+#[tokio::test(start_paused = true)]
+async fn k08_what_a_process_gives_up_again_and_again_is_no_death_of_it() {
+    let scene = Scene::new(1).await;
+    let ticket = scene.dispatch(&["until told"]).await;
+    scene.troupe.until_here("until told").await;
+    for attempt in 2..=DEATHS_MAX + 2 {
+        given_up(&scene).await;
+        let recovered = scene.handle.recover_again(&ticket.delegation).await.expect("the store is back");
+        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "attempt {attempt}");
+        scene.troupe.until(|counts| counts.came == attempt as usize).await;
+    }
+    assert_eq!(scene.stored(&ticket.delegation).await.children[0].deaths(), Deaths::default());
+}
+
+/// What this process gave up and another one works on since is none of its business.
+#[tokio::test(start_paused = true)]
+async fn k35_what_was_given_up_here_and_is_worked_on_elsewhere_is_not_held_here() {
+    let memory = MemoryStore::new();
+    let scene = Scene::over(memory.clone(), 1, options(1)).await;
+    let ticket = scene.dispatch(&["unrecorded told"]).await;
+    scene.troupe.until_here("unrecorded told").await;
+    scene.troupe.say("told");
+    scene.pass(Duration::from_secs(2)).await;
+    let record = scene.stored(&ticket.delegation).await;
+    let hold = scene.handle.hold_of(&record).await.expect("the engine runs");
+    assert!(matches!(hold, Hold::GivenUp(_)), "{hold:?}");
+    let heir = Scene::over(memory, 2, options(1)).await;
+    heir.recover(&Orphans::All).await;
+    heir.troupe.until_here("unrecorded told").await;
+    let record = scene.stored(&ticket.delegation).await;
+    assert_eq!(scene.handle.hold_of(&record).await.expect("the engine runs"), Hold::NotHere);
+    heir.troupe.say("told");
+    let joined = scene.handle.join(&ticket.delegation).await.expect("somebody works on it");
+    assert_eq!(joined.record.children[0].outcome(), Some(Outcome::Succeeded));
+}
+
+/// The store refuses a fact of work that was given up a moment before: that is one giving up, and the first reason says why.
+#[tokio::test(start_paused = true)]
+async fn k35_work_that_is_given_up_for_two_reasons_at_once_is_given_up_once() {
+    let scene = Scene::new(2).await;
+    let ticket = scene.dispatch(&["unrecorded told", "until another is told"]).await;
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    scene.store.close();
+    let arrived = scene.store.arrived();
+    scene.troupe.say("another");
+    scene.store.until_arrived(arrived + 1).await;
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.store.refuse(ticket.delegation.clone());
+    scene.store.open();
+    scene.pass(Duration::from_secs(2)).await;
+    let hold = scene.handle.hold(&ticket.delegation).await.expect("the engine runs");
+    assert!(matches!(&hold, Hold::GivenUp(why) if why.contains("no space left")), "{hold:?}");
+    let recovered = scene.recover(&Orphans::All).await;
+    assert_eq!(recovered.taken, [ticket.delegation], "the first time it may be tried again at once");
+}
+
+/// A part of a tree that has ended here is not begun anew while the rest has not: it would be taken away again with the rest.
+#[tokio::test(start_paused = true)]
+async fn inv_14_no_part_of_a_tree_that_is_given_up_is_taken_up_before_all_of_it_has_ended_here() {
+    let scene = Scene::new(2).await;
+    let slow = "until gone slow to leave";
+    let ticket = scene.dispatch(&[slow]).await;
+    scene.troupe.until_here(slow).await;
+    let below = batch_from(&scene.troupe.assignments()[0], &["unrecorded told".to_owned()]);
+    let below = scene.handle.dispatch(below).await.expect("the call is accepted");
+    scene.troupe.until(|counts| counts.here.len() == 2).await;
+    scene.troupe.say("told");
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    scene.pass(Duration::from_secs(1)).await;
+    for orphans in [Orphans::All, Orphans::Of(below.delegation.clone())] {
+        assert_eq!(scene.recover(&orphans).await.taken, [], "{orphans:?}");
+    }
+    let hold = scene.handle.hold(&below.delegation).await.expect("the engine runs");
+    assert_eq!(hold, Hold::InHand, "the tree is left as a whole");
+    scene.troupe.say("left");
+    scene.pass(Duration::from_secs(1)).await;
+    let recovered = scene.recover(&Orphans::All).await;
+    assert_eq!(recovered.taken, [ticket.delegation, below.delegation]);
 }

@@ -404,3 +404,37 @@ async fn k35_what_cannot_even_be_left_is_waited_for_no_longer_than_a_store_in_tr
     scene.pass(Duration::from_secs(10)).await;
     assert!(scene.stored(&ticket.delegation).await.owner.gone, "it is left after all");
 }
+
+/// A try that fails although all of it was recorded ends the trouble: new work is taken, and the next trouble begins with short
+/// pauses like the first.
+#[tokio::test(start_paused = true)]
+async fn k35_trouble_is_over_with_a_try_that_was_recorded_although_it_failed() {
+    for then in ["new work", "trouble"] {
+        let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+        let scene = Scene::over_store(shaky.clone(), 2, options(2)).await;
+        let ticket = scene.dispatch(&["until stopped", "until told"]).await;
+        scene.troupe.until(|counts| counts.here.len() == 2).await;
+        let mut tries = 0;
+        shaky.let_decide(move |name| {
+            tries += usize::from(name == "append");
+            match (name, tries) {
+                ("append", 1..=6 | 8) => Luck::Fails,
+                ("append", 7) => Luck::FailsLate,
+                _other => Luck::Good,
+            }
+        });
+        let stopped_one = Scope::Child(ticket.children[0].clone());
+        scene.handle.stop(stopped_one, StopReason::Cancelled, Force::Ask).await;
+        scene.pass(Duration::from_secs(30)).await;
+        assert_eq!(scene.outcomes(&ticket).await, [stopped(StopReason::Cancelled), None]);
+        if then == "new work" {
+            shaky.recover();
+            let next = scene.handle.dispatch(batch(&["answer"])).await;
+            assert!(next.is_ok(), "the store is well: {next:?}");
+        } else {
+            scene.troupe.say("told");
+            scene.pass(Duration::from_secs(1)).await;
+            assert_eq!(scene.outcomes(&ticket).await[1], Some(Outcome::Succeeded));
+        }
+    }
+}

@@ -304,3 +304,26 @@ async fn k12_a_stop_between_letting_go_and_its_commit_is_stored_for_whoever_goes
     assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
     assert_eq!(record.children[2].outcome(), Some(Outcome::Succeeded));
 }
+
+/// A tree is let go of behind facts of it that the store has not taken yet: they are this process's, and nobody else's would be
+/// taken for them.
+#[tokio::test(start_paused = true)]
+async fn k12_a_stop_that_is_not_recorded_yet_is_recorded_before_its_tree_is_left() {
+    let memory = MemoryStore::new();
+    let (ticket, scene) = partly_withheld(&memory, Arc::new(memory.clone())).await;
+    scene.store.close();
+    let arrived = scene.store.arrived();
+    scene.troupe.say("told");
+    scene.store.until_arrived(arrived + 1).await;
+    let told = scene.begin_stop(Scope::Child(ticket.children[1].clone()), Force::Ask).await;
+    scene.store.let_one_pass();
+    scene.store.until_arrived(arrived + 2).await;
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(scene.stored(&ticket.delegation).await.owner, owner(2), "the stop waits for the store");
+    scene.store.open();
+    let told = told.await;
+    assert_eq!((told.children.as_slice(), told.untold), (&ticket.children[1..2], None));
+    let record = left_to_another(&scene, &ticket).await;
+    assert_eq!(record.children[1].outcome(), stopped(StopReason::Cancelled));
+    assert_eq!(record.children[2].state, ChildState::Queued { attempts: 1 });
+}

@@ -155,3 +155,36 @@ fn unanswered(home: &Home) -> String {
     let [delegation] = open.as_slice() else { panic!("one is open: {open:?}") };
     delegation["delegation_id"].as_str().expect("an id").to_owned()
 }
+
+/// What was written in a worktree that is gone is nowhere: no file of the asker is out of date for it.
+#[test]
+fn run_26_wt_05_nothing_that_was_written_in_a_worktree_that_is_gone_makes_a_file_of_the_asker_stale() {
+    let child = Script::new()
+        .step(call("write_file", json!({"path": "file.txt", "content": "new"})))
+        .step(say("written"));
+    let asker = Script::new()
+        .step(call("read_file", json!({"path": "file.txt"})))
+        .step(call("delegate_task", json!({"goal": "writer: change the file"})))
+        .step(say("done"));
+    let server = ScriptedServer::start(Scripts::default().agent("writer:", child).otherwise(asker));
+    let home = Home::with(&server);
+    let folder = repository(&home);
+    let order = home.legwork(&["run", "look and delegate", "--cwd", "inner"]);
+    let order = order.env("LEGWORK_DELEGATION_WORKTREE_ISOLATION", "true");
+    let running = order.env("PATH", &slow_git(&home, "status --porcelain")).start();
+    home.wait_for_processes("sleep 991", 1);
+    running.kill();
+    let id = home.only_delegation();
+    let place = folder.join(format!(".worktrees/subagent-{}", home.only_child(0)));
+    git(&folder, &["worktree", "remove", "--force", &place.display().to_string()]);
+    let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+    let entry = &ended.results()[0];
+    assert_eq!(
+        (&entry["summary"], &entry["worktree"]["pruned"]),
+        (&json!("written"), &json!(true)),
+        "{ended}"
+    );
+    assert_eq!(entry["stale_paths"], json!(null), "{ended}");
+    let text = fs::read_to_string(folder.join("file.txt")).expect("it is there");
+    assert_eq!(text, "first line\n", "what the asker had read still holds");
+}

@@ -3,6 +3,7 @@
 use std::fs;
 
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::harness::{Home, until};
@@ -246,4 +247,73 @@ fn k20_a_handle_that_could_not_be_written_is_named_beside_the_error() {
         let results = home.legwork(&["results", &known, "--wait"]).run();
         assert_eq!(results.code, 0, "{results}");
     }
+}
+
+/// What a process that has died stands in the way of `results` with: it takes units just before `results` does.
+fn taken_first(home: &Home, place: usize) {
+    let database = Connection::open(home.database()).expect("it opens");
+    let ledger: String =
+        database.query_row("SELECT ledger FROM units", (), |row| row.get(0)).expect("there is a ledger");
+    let line = ledger.lines().find(|line| line.contains("claimed")).expect("the worker had taken it");
+    let sql = format!(
+        "CREATE TRIGGER first AFTER UPDATE OF state ON units
+           WHEN OLD.state = 'parked' AND NEW.state = 'ready' AND NEW.place = {place} BEGIN
+             UPDATE units SET state = 'claimed', claim = 'clm_0000000000000001',
+               ledger = NEW.ledger || '{}' || char(10) WHERE no = NEW.no;
+         END",
+        line.replace('\'', "''")
+    );
+    database.execute_batch(&sql).expect("it is made");
+}
+
+fn deliveries(home: &Home) -> Vec<String> {
+    let database = Connection::open(home.database()).expect("it opens");
+    let mut units = database.prepare("SELECT state FROM units ORDER BY place").expect("there are units");
+    let rows = units.query_map((), |row| row.get(0)).expect("they are read");
+    rows.collect::<Result<_, _>>().expect("they are read")
+}
+
+/// Two units that a worker has done and put aside; their id.
+fn put_aside(home: &Home) -> String {
+    home.write("tasks.json", r#"{"tasks": [{"goal": "a", "group": "a"}, {"goal": "b", "group": "b"}]}"#);
+    let order = home.legwork(&["delegate", "tasks.json", "--detach", "--json"]);
+    let left = order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true").run();
+    let id = left.json()["delegation_id"].as_str().expect("an id").to_owned();
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    assert_eq!(deliveries(home), ["parked", "parked"]);
+    id
+}
+
+/// What was free when it was read, and is taken by another process before `results` takes it: that is waited for like what was
+/// taken before.
+#[test]
+fn k05_what_somebody_else_takes_at_that_moment_is_delivered_once_it_is_free() {
+    for place in [0, 1] {
+        let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+        let home = Home::with(&server);
+        let id = put_aside(&home);
+        taken_first(&home, place);
+        let ended = home.legwork(&["results", &id, "--json"]).run();
+        assert_eq!((ended.code, ended.statuses().len()), (0, 2), "{ended}");
+        assert_eq!(deliveries(&home), ["delivered", "delivered"], "{ended}");
+    }
+}
+
+/// Once all of it is taken here there is nothing to look for any more: what cannot be read by then keeps nobody waiting.
+#[test]
+fn k05_results_does_not_look_again_for_what_it_has_taken_itself() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    let id = put_aside(&home);
+    taken_first(&home, 1);
+    let unreadable = "CREATE TRIGGER unreadable AFTER UPDATE OF state ON units
+        WHEN OLD.state = 'ready' AND NEW.state = 'claimed' AND NEW.place = 1
+          AND NEW.claim <> 'clm_0000000000000001' BEGIN
+            DELETE FROM children;
+        END";
+    let database = Connection::open(home.database()).expect("it opens");
+    database.execute_batch(unreadable).expect("it is made");
+    let ended = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((ended.code, ended.statuses().len()), (0, 2), "{ended}");
+    assert_eq!(deliveries(&home), ["delivered", "delivered"], "{ended}");
 }

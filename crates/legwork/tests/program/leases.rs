@@ -187,3 +187,46 @@ fn k34_who_has_no_model_takes_no_session_from_a_process_that_stands_still() {
         "nothing was taken from it: {ended}"
     );
 }
+
+/// Whoever waits for results watches the process that works on them, and goes on with them when that stands still.
+#[test]
+fn k34_a_wait_for_results_goes_on_with_work_of_a_process_that_stands_still() {
+    let server = ScriptedServer::start(
+        Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
+    );
+    let home = Home::with(&server);
+    let first = hasty(home.legwork(&["delegate", "--goal", "any", "--json"])).start();
+    let id = first.delegation();
+    server.gate("here").wait_waiting(1);
+    first.signal(Signal::SIGSTOP);
+    let second = hasty(home.legwork(&["results", &id, "--wait", "--json"])).start();
+    server.gate("here").wait_waiting(2);
+    server.gate("here").open();
+    let ended = second.wait();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+    first.signal(Signal::SIGCONT);
+    let late = first.wait();
+    assert!(late.stderr.contains("another one has taken its work over"), "{late}");
+    home.assert_nothing_runs();
+}
+
+/// As long as it does not, that is what is waited for, and the line says so once.
+#[test]
+fn k34_a_wait_for_results_says_which_process_it_waits_for() {
+    let server = ScriptedServer::start(
+        Scripts::default().otherwise(Script::from_fn(|_: &Conversation| gate("here").say("the answer"))),
+    );
+    let home = Home::with(&server);
+    let first = home.legwork(&["delegate", "--goal", "any"]).start();
+    let id = first.delegation();
+    server.gate("here").wait_waiting(1);
+    let second = home.legwork(&["results", &id, "--wait"]).start();
+    let note = format!("note: waits for process {}, which runs {id}", first.pid());
+    until("the note", || second.stderr().contains(&note).then_some(()));
+    server.gate("here").open();
+    let (first, second) = (first.wait(), second.wait());
+    assert_eq!((first.code, second.code), (0, 0), "{first}\n{second}");
+    assert_eq!(second.stderr.matches("waits for process").count(), 1, "{second}");
+    assert!(second.stdout.contains("the answer"), "{second}");
+    assert_eq!(server.log().entries().len(), 1, "nobody began it once more");
+}

@@ -317,3 +317,26 @@ fn k33_subagents_that_ask_different_models_are_not_left_to_a_worker_that_asks_on
     until("the worker to end", || home.processes().is_empty().then_some(()));
     assert_eq!(deliveries(&home).iter().filter(|delivery| *delivery == "ready").count(), 1);
 }
+
+/// The choice that was made after they were sent out is none of theirs.
+#[test]
+fn k33_a_worker_asks_the_model_that_its_subagents_ask_whatever_was_chosen_since() {
+    for (chosen, model) in [(None, "test"), (Some(OTHER), "other")] {
+        let server = server();
+        let home = Home::with(&server);
+        let mut screen = chat(&home, &["chat"]);
+        if let Some(chosen) = chosen {
+            choose(&mut screen, chosen);
+        }
+        let mut screen = two_at_work(screen, &server);
+        choose(&mut screen, "openai/third");
+        screen.wait_for_rest();
+        leave_to_a_worker(&mut screen);
+        assert_eq!(screen.wait_for_end(), 0, "{model}");
+        PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
+        open_all(&server);
+        until("the worker to end", || home.processes().is_empty().then_some(()));
+        assert_eq!(deliveries(&home), ["ready", "ready"], "{model}: it could go on with them");
+        PIECES.iter().for_each(|name| assert_eq!(asked_of(&server, name), model, "{name}"));
+    }
+}

@@ -81,3 +81,23 @@ fn k33_a_prompt_that_comes_while_the_process_of_the_one_before_ends_goes_on_with
     assert_eq!(deliveries(&home, &id), 1);
     home.assert_nothing_runs();
 }
+
+/// What a program has to print may find no reader; the session is free by then.
+#[test]
+fn k33_a_session_is_opened_again_although_nobody_reads_the_last_words_of_its_process() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+            if talk.last_text() == "talk much" { say("a word ".repeat(60_000)) } else { say("It is quiet.") }
+        })));
+    let home = Home::with(&server);
+    let (first, unread) = home.legwork(&["run", "talk much"]).start_with_stdout();
+    until("the answer to be there", || {
+        let log = server.log();
+        (log.entries().len() == 1 && log.in_flight() == 0).then_some(())
+    });
+    let second = home.legwork(&["run", "--last", "and?"]).set("stop_grace_ms", 9000).run();
+    assert_eq!((second.code, second.stdout.as_str()), (0, "It is quiet.\n"), "{second}");
+    drop(unread);
+    first.wait();
+    home.assert_nothing_runs();
+}

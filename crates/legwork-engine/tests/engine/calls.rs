@@ -31,7 +31,7 @@ fn assert_other(answer: &Result<Ticket, DispatchError>, first: &DelegationId, wo
 }
 
 async fn delegations(scene: &Scene) -> usize {
-    scene.store.delegations(Filter::Recent(usize::MAX)).await.expect("readable").len()
+    scene.store.delegations(Filter::Recent(usize::MAX)).await.expect("readable").rows.len()
 }
 
 /// Calls that ask for something else than `Task::of("until told")`.

@@ -2,6 +2,7 @@
 
 use crate::damage::{self, Second};
 use crate::files;
+use crate::holder;
 use legwork_core::ports::StoreError;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use rusqlite::ErrorCode;
@@ -102,7 +103,12 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(text),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Locked(match holder::of(path) {
+                Some(holder) => format!("{text}; {holder}"),
+                None => text,
+            })
+        }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::ReadOnly(text)
         }

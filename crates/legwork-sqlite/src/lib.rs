@@ -11,6 +11,7 @@ mod encoding;
 mod faces;
 mod failure;
 mod files;
+mod holder;
 mod log;
 mod opening;
 mod options;

@@ -27,6 +27,7 @@ mod signals;
 mod state;
 mod stderr;
 mod stdout;
+mod suspension;
 mod tasks_file;
 mod unambiguous;
 mod whereabouts;

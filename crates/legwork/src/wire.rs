@@ -35,7 +35,7 @@ use crate::owner::{self, Owner};
 use crate::paths::StateFolder;
 use crate::settings::{self, DelegationSettings, Settings};
 use crate::signals::Signals;
-use crate::{retention, state};
+use crate::{retention, state, suspension};
 use closing::HOOKS_SLACK;
 
 /// What a stop may take on top of its grace until everything it reached is stored.
@@ -65,6 +65,8 @@ pub struct Workplace {
     engine: Option<Engine>,
     /// Whether it was closed in time, so that nothing of it runs any more.
     is_over: bool,
+    /// Heeds Ctrl-Z.
+    _suspension: JoinSet<()>,
     /// Fires the user's hooks; ends after the engine.
     hooks: JoinSet<()>,
     /// What it has not fired them for.
@@ -125,6 +127,7 @@ impl Workplace {
             hooks.spawn(runner.run(engine.handle().watch()));
         }
         Ok(Workplace {
+            _suspension: suspension::heed(store.clone())?,
             hooks,
             unfired,
             handle: engine.handle(),

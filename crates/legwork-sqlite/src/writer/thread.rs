@@ -7,6 +7,7 @@ use crate::files::Identity;
 use legwork_core::ports::StoreError;
 use rusqlite::Connection;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc;
 
@@ -21,6 +22,8 @@ pub(crate) struct Writer {
     /// Callers → writer thread; full: the caller waits. Every group ends within the wait for a lock and one commit,
     /// so that the wait for a place has an end too.
     queue: Option<mpsc::Sender<Box<dyn Command>>>,
+    /// Held by the thread while a commit is under way.
+    commits: Arc<Mutex<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -30,13 +33,14 @@ impl Writer {
         let (queue, commands) = mpsc::channel(QUEUE_MAX);
         let identity = Identity::of(path).map_err(|error| failure::of_io(&error, path))?;
         let path = path.to_owned();
+        let commits = Arc::new(Mutex::new(()));
         let run = {
-            let path = path.clone();
-            move || serve(connection, (&path, identity), commands)
+            let (path, commits) = (path.clone(), Arc::clone(&commits));
+            move || serve(connection, (&path, identity), (commands, &commits))
         };
         let thread = thread::Builder::new().name("store-writer".to_owned()).spawn(run);
         let thread = thread.map_err(|error| failure::of_io(&error, &path))?;
-        Ok(Writer { queue: Some(queue), thread: Some(thread) })
+        Ok(Writer { queue: Some(queue), commits, thread: Some(thread) })
     }
 
     /// Does `work` in a transaction and answers when that is durable. Once the command waits in the queue, dropping
@@ -51,6 +55,17 @@ impl Writer {
         queue.send(Box::new(closure)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
+
+    /// Does `act` while no commit is under way, and none begins before it has ended.
+    pub(crate) fn between_commits<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _none_begins = locked(&self.commits);
+        act()
+    }
+}
+
+/// What it guards is the database, which is whole after a panic too.
+fn locked(commits: &Mutex<()>) -> MutexGuard<'_, ()> {
+    commits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Writer {
@@ -67,7 +82,7 @@ impl Drop for Writer {
 fn serve(
     connection: Connection,
     (path, identity): (&Path, Identity),
-    mut commands: mpsc::Receiver<Box<dyn Command>>,
+    (mut commands, commits): (mpsc::Receiver<Box<dyn Command>>, &Mutex<()>),
 ) {
     let mut group: Group = Vec::with_capacity(GROUP_MAX);
     let mut last = 0;
@@ -76,6 +91,7 @@ fn serve(
             gather(&mut group, &mut commands);
         }
         last = group.len();
+        let _under_way = locked(commits);
         match identity.check(path) {
             Ok(()) => group::commit_together(&connection, path, &mut group),
             Err(gone) => group::fail_all(&mut group, &gone),

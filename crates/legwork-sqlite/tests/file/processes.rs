@@ -5,11 +5,15 @@ use crate::place::FilePlace;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::Facts;
 use legwork_sqlite::{SqliteStore, StoreOptions};
+use rusqlite::Connection;
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// The file and the first id of the child processes below.
 const SHARED_FILE: &str = "LEGWORK_TEST_SHARED_FILE";
@@ -105,5 +109,28 @@ async fn inv_02_kill_9_loses_nothing_that_was_answered() {
         assert_eq!(store.health().await.map(|health| health.problems), Ok(vec![]));
         drop(store);
         std::fs::remove_dir_all(place.path().parent().expect("a folder")).expect("ours");
+    }
+}
+
+/// A process that stands still between commits keeps nobody from writing, however much waits in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn k35_nobody_waits_for_a_process_that_stands_still_between_commits() {
+    let place = FilePlace::new();
+    let store = Arc::new(open(&place.path()));
+    enter(store.as_ref()).await;
+    let template = template().await;
+    let mut writes = JoinSet::new();
+    for n in 0..APPENDS {
+        let (store, append) = (Arc::clone(&store), acceptance(&template, n, "goal"));
+        writes.spawn(async move { store.append(vec![append]).await });
+    }
+    let other = Connection::open(place.path()).expect("it opens");
+    other.busy_timeout(Duration::ZERO).expect("it is set");
+    while let Some(written) = writes.join_next().await {
+        assert_eq!(written.expect("it does not panic"), Ok(vec![Ok(())]));
+        let mine = tokio::task::block_in_place(|| {
+            store.between_commits(|| other.execute_batch("BEGIN IMMEDIATE; COMMIT"))
+        });
+        mine.expect("the right to write is nobody's");
     }
 }

@@ -230,3 +230,23 @@ fn k34_a_wait_for_results_says_which_process_it_waits_for() {
     assert!(second.stdout.contains("the answer"), "{second}");
     assert_eq!(server.log().entries().len(), 1, "nobody began it once more");
 }
+
+/// Proves K35.
+#[test]
+fn k35_ctrl_z_suspends_the_work_keeps_nobody_from_writing_and_it_goes_on() {
+    let script = Script::new().step(gate("here").say("the answer"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let owner = home.legwork(&["delegate", "--goal", "this is the piece of work"]).start();
+    server.gate("here").wait_reached();
+    owner.signal(Signal::SIGTSTP);
+    let stat = format!("/proc/{}/stat", owner.pid());
+    let stands_still = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "));
+    until("it to stand still", || stands_still().then_some(()));
+    assert_eq!(home.legwork(&["pause", "on"]).run().code, 0);
+    assert_eq!(home.legwork(&["pause", "off"]).run().code, 0);
+    server.gate("here").open();
+    owner.signal(Signal::SIGCONT);
+    let ended = owner.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+}

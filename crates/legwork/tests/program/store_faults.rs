@@ -127,7 +127,12 @@ fn k35_a_locked_database_is_told_and_can_be_looked_at() {
     let shown = home.legwork(&["results", &id, "--json"]).run();
     assert_eq!((shown.code, shown.statuses()), (0, vec!["completed".to_owned()]), "{shown}");
     assert!(shown.stderr.contains("locked by another process"), "{shown}");
-    home.legwork(&["pause", "on", "--json"]).run().assert_refused(3, "state", &["locked", "try again"]);
+    let holder = format!("process {} has it", std::process::id());
+    home.legwork(&["pause", "on", "--json"]).run().assert_refused(
+        3,
+        "state",
+        &["locked", "try again", &holder],
+    );
     drop(lock);
     assert_eq!(doctor(&home).run().code, 0);
 }

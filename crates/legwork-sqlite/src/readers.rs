@@ -1,6 +1,7 @@
 //! A small pool of connections that only look, used on the runtime's blocking threads. It never writes.
 
 use crate::failure::{self, Failure};
+use crate::files::Identity;
 use crate::opening::{self, Sight};
 use legwork_core::ports::StoreError;
 use rusqlite::Connection;
@@ -15,6 +16,9 @@ const READERS_MAX: usize = 4;
 /// The pool. Connections are opened when they are first needed.
 pub(crate) struct Readers {
     path: PathBuf,
+    /// The file that was opened: what an open connection still reads of one that is gone is nobody's any more, and another one in
+    /// its place is another store.
+    identity: Option<Identity>,
     sight: Sight,
     lock_wait: Duration,
     idle: Mutex<Vec<Connection>>,
@@ -25,6 +29,8 @@ impl Readers {
     pub(crate) fn new(path: &Path, sight: Sight, lock_wait: Duration) -> Self {
         Readers {
             path: path.to_owned(),
+            // Where that cannot be told the first look says why.
+            identity: Identity::of(path).ok(),
             sight,
             lock_wait,
             idle: Mutex::new(Vec::new()),
@@ -51,6 +57,9 @@ impl Readers {
     where
         F: FnOnce(&Connection) -> Result<T, Failure>,
     {
+        if let Some(identity) = self.identity {
+            identity.check(&self.path)?;
+        }
         let connection = self.take().map_err(|error| failure::of_sqlite(&error, &self.path))?;
         // A connection whose look failed is closed, so that no half-open transaction comes back into the pool.
         let answer = within_snapshot(&connection, work).map_err(|failure| failure.told(&self.path))?;

@@ -4,7 +4,7 @@ use crate::accepting::{acceptance, enter, template};
 use crate::place::FilePlace;
 use futures::FutureExt;
 use legwork_core::ids::DelegationId;
-use legwork_core::ports::{Facts, StoreError};
+use legwork_core::ports::{Conversations, Facts, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
 use rusqlite::Connection;
 use std::fs;
@@ -150,4 +150,22 @@ async fn what_was_handed_over_is_stored_although_nobody_waits() {
     assert!(!place.path().with_file_name("legwork.db-wal").exists(), "the log was moved into the database");
     let store = open(&place.path()).expect("it opens again");
     assert_eq!(store.health().await.map(|health| (health.open, health.problems)), Ok((100, vec![])));
+}
+
+/// A look at a file that is gone would show what nobody can add to any more, and one at another file another store.
+#[tokio::test]
+async fn k35_what_was_removed_or_replaced_is_not_looked_at() {
+    let place = FilePlace::new();
+    let path = place.path();
+    let store = open(&path).expect("it opens");
+    store.sessions(None).await.expect("it reads");
+    let away = path.with_extension("away");
+    fs::rename(&path, &away).expect("it is moved");
+    let gone = store.sessions(None).await;
+    assert!(matches!(gone, Err(StoreError::Gone(_))), "{gone:?}");
+    fs::copy(&away, &path).expect("a copy takes its place");
+    let replaced = store.sessions(None).await;
+    assert!(matches!(replaced, Err(StoreError::Gone(_))), "{replaced:?}");
+    fs::rename(&away, &path).expect("it is put back");
+    store.sessions(None).await.expect("it reads again");
 }

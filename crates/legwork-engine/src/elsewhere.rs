@@ -20,7 +20,7 @@ pub(crate) async fn views(wiring: &Wiring, session: &SessionId) -> Result<Vec<Ch
     let mut views = Vec::new();
     for record in records.iter().filter(|record| record.owner.id != wiring.owner.id) {
         let runner = match record.owner.liveness(wiring.processes.as_ref()) {
-            Liveness::Alive | Liveness::Unclear => Runner::Elsewhere,
+            Liveness::Alive | Liveness::Unclear => Runner::Elsewhere { pid: record.owner.process.pid },
             Liveness::Dead => Runner::Nobody,
         };
         let open = (0..record.children.len()).filter(|&index| record.children[index].outcome().is_none());

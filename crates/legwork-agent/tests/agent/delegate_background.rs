@@ -389,7 +389,7 @@ async fn ctrl_02_what_other_processes_run_is_told_apart_and_what_cannot_be_seen_
     delegator.unread = Some("the disk is gone".to_owned());
     let door = Door::to(delegator, PUSH);
     let elsewhere = |number: u32, runner: Runner| ChildView { runner, ..view(number, None) };
-    door.delegator.show(vec![elsewhere(1, Runner::Elsewhere), elsewhere(2, Runner::Nobody)]);
+    door.delegator.show(vec![elsewhere(1, Runner::Elsewhere { pid: 4711 }), elsewhere(2, Runner::Nobody)]);
     let list = ask(&door, json!({"action": "list"})).await;
     let statuses: Vec<&Value> =
         list["subagents"].as_array().expect("a list").iter().map(|item| &item["status"]).collect();

@@ -320,7 +320,10 @@ pub enum Runner {
     #[default]
     Here,
     /// Another one, which lives as far as can be told.
-    Elsewhere,
+    Elsewhere {
+        /// Its process id.
+        pid: u32,
+    },
     /// One that has died; whoever goes on with the work runs it then.
     Nobody,
 }

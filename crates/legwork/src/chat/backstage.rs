@@ -9,11 +9,14 @@ use legwork_agent::transcripts::{Follow, Source};
 use legwork_core::batch::Reach;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{ChildView, Conversations, Delegator, Facts, Pending, SessionRecord, StopNotice};
+use legwork_core::ports::{
+    Conversations, Delegator, Facts, Pending, Runner, SessionRecord, SessionView, StopNotice,
+};
 use legwork_core::steering::Scope;
 use legwork_engine::Handle;
 use legwork_sqlite::SqliteStore;
 
+use super::elsewhere;
 use super::host::{Host, Whom};
 use crate::failure::{CliError, Detail};
 use crate::invocation::Invocation;
@@ -64,32 +67,47 @@ impl Host for Backstage {
         })
     }
 
-    fn children(&self) -> Pending<'_, Vec<ChildView>> {
-        Box::pin(self.engine.view(None))
+    fn children(&self) -> Pending<'_, SessionView> {
+        self.engine.view_session(self.conversation.session())
     }
 
     fn steer(&self, child: ChildId, text: String) -> Pending<'_, Result<String, String>> {
         Box::pin(async move {
             let receipt = self.engine.steer(&child, text, None).await.map_err(|error| error.to_string())?;
-            Ok(format!("{child} reads it at its next step; `legwork show {child}` tells when ({receipt})"))
+            let seen = self.children().await;
+            let reads = match elsewhere::runner_of(&seen, &child) {
+                Runner::Here => "reads it at its next step".to_owned(),
+                Runner::Elsewhere { pid } => format!("runs in process {pid} and reads it at its next step"),
+                Runner::Nobody => {
+                    "has lost its process, and reads it when somebody goes on with it".to_owned()
+                }
+            };
+            Ok(format!("{child} {reads}; `legwork show {child}` tells when ({receipt})"))
         })
     }
 
     fn stop(&self, whom: Whom) -> Pending<'_, Result<String, String>> {
         Box::pin(async move {
-            let scope = match whom {
-                Whom::One(child) => Scope::Child(child),
-                Whom::All => Scope::Session(self.conversation.session().clone()),
+            let session = self.conversation.session().clone();
+            let (seen, is_all) = (self.children().await, whom == Whom::All);
+            let scopes = match whom {
+                Whom::One(child) => vec![Scope::Child(child)],
+                Whom::Here => vec![Scope::Session(session)],
+                // A request for a session is for one process; the others are asked one by one.
+                Whom::All => [Scope::Session(session)].into_iter().chain(elsewhere::scopes(&seen)).collect(),
             };
-            let stopped = self.engine.stop(scope, StopReason::Cancelled, Force::Ask).await;
-            if let Some(why) = stopped.untold {
-                return Err(format!("the stop could not be stored: {why}; asking again is safe"));
+            let mut told = Vec::new();
+            for scope in scopes {
+                let stopped = self.engine.stop(scope, StopReason::Cancelled, Force::Ask).await;
+                if let Some(why) = stopped.untold {
+                    return Err(format!("the stop could not be stored: {why}; asking again is safe"));
+                }
+                told.extend(stopped.children);
             }
-            Ok(match stopped.children.len() {
-                0 => "nothing was running any more".to_owned(),
-                1 => "1 subagent was told to stop".to_owned(),
-                count => format!("{count} subagents were told to stop"),
-            })
+            match seen.unread.filter(|_| is_all) {
+                Some(why) => Err(elsewhere::unread(&why)),
+                None => Ok(elsewhere::told_to_stop(&told, &seen.children)),
+            }
         })
     }
 
@@ -128,7 +146,7 @@ impl Host for Backstage {
 
     fn transcript(&self, child: ChildId) -> Pending<'_, Result<Vec<String>, String>> {
         Box::pin(async move {
-            let views = self.engine.view(None).await;
+            let views = self.children().await.children;
             let view = views.into_iter().find(|view| view.child == child);
             let path = view.and_then(|view| view.transcript).filter(|path| !path.is_empty());
             let Some(path) = path else {

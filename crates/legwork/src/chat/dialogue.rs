@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crossterm::event::EventStream;
 use futures::{FutureExt, StreamExt};
-use legwork_core::ports::{ChildView, LiveEvent, Watch};
+use legwork_core::ports::{LiveEvent, SessionView, Watch};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use super::feed::Feed;
 use super::host::{Host, Whom};
 use super::keys::{Input, input};
 use super::painter::Painter;
+use super::sought::Sought;
 use super::terminal;
 use super::typing::{Intent, Key, Leaving};
 use super::view::View;
@@ -83,7 +84,11 @@ struct Looks {
 
 /// What came of something that was asked for.
 enum Answer {
-    Children(Vec<ChildView>),
+    Children(SessionView),
+    /// They are to be listed.
+    Agents(SessionView),
+    /// Somebody among them was not known before.
+    Sought(SessionView, Sought),
     Lines(Vec<String>),
     Note(String),
     Failed(String),
@@ -218,6 +223,10 @@ impl Dialogue {
             Intent::Redraw => {
                 self.before = self.painter.clear_screen();
             }
+            Intent::Agents => self.ask(async move { Answer::Agents(host.children().await) }),
+            Intent::Seek(sought) => {
+                self.ask(async move { Answer::Sought(host.children().await, sought) });
+            }
             Intent::Steer { child, text } => {
                 self.ask(async move { said(host.steer(child, text).await) });
             }
@@ -236,7 +245,7 @@ impl Dialogue {
             Intent::Leave(Leaving::Stopping) => {
                 self.stop_until = Some(Instant::now() + self.stop_max);
                 self.ask(async move {
-                    match host.stop(Whom::All).await {
+                    match host.stop(Whom::Here).await {
                         Ok(_) => Answer::Stopped,
                         Err(error) => Answer::Failed(error),
                     }
@@ -267,6 +276,16 @@ impl Dialogue {
                 self.looks.under_way = false;
                 self.stale |= self.view.set_children(children);
                 return Next::On;
+            }
+            Ok(Answer::Agents(children)) => {
+                self.view.set_children(children);
+                self.view.list_agents();
+            }
+            Ok(Answer::Sought(children, sought)) => {
+                self.view.set_children(children);
+                if let Some(intent) = self.view.sought(sought) {
+                    return self.carry_out(intent);
+                }
             }
             Ok(Answer::Lines(lines)) => self.view.listing(&lines),
             Ok(Answer::Note(text)) => self.view.note(&text),

@@ -90,8 +90,8 @@ impl View {
     }
 
     fn status(&self, now: Duration) -> Option<Row> {
-        let counts = self.roster.counts();
-        if self.turn.is_none() && counts.running + counts.queued == 0 {
+        let (counts, elsewhere) = (self.roster.counts(), self.roster.elsewhere());
+        if self.turn.is_none() && counts.running + counts.queued == 0 && elsewhere.is_none() {
             return None;
         }
         let mut facts = Vec::new();
@@ -101,6 +101,7 @@ impl View {
             (running, 0) => facts.push(format!("{running} running")),
             (running, queued) => facts.push(format!("{running} running, {queued} queued")),
         }
+        facts.extend(elsewhere);
         if self.waiting.len() > FEW {
             facts.push(format!("{} messages wait", self.waiting.len()));
         }
@@ -136,8 +137,9 @@ impl View {
         let (text, look) = match self.typing.mode {
             Mode::Asked => (
                 format!(
-                    "{}: [w]ait for them, [s]top them, [l]eave them to a worker, or stay (any other key)?",
-                    subagents(counts.running, counts.queued)
+                    "{}: [w]ait for them, [s]top them, [l]eave them to a worker, or stay (any other key)?{}",
+                    subagents(counts.running, counts.queued),
+                    self.roster.elsewhere().map(|words| format!(" Not meant: {words}")).unwrap_or_default(),
                 ),
                 Look::Strong,
             ),

@@ -2,15 +2,17 @@
 
 use legwork_agent::session::SayError;
 use legwork_core::ids::ChildId;
-use legwork_core::ports::{ChildView, Pending};
+use legwork_core::ports::{Pending, SessionView};
 
 /// Whom a stop is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whom {
     /// One subagent and everything below it.
     One(ChildId),
-    /// All subagents of the conversation.
+    /// All subagents of the conversation, in whichever process they run.
     All,
+    /// Those of them that run in this process.
+    Here,
 }
 
 /// The conversation and the engine. Texts in answers are for people; an `Err` says why nothing was done.
@@ -27,8 +29,8 @@ pub trait Host: Send + Sync {
     /// Another model answers from the next turn on; gives the name under which it is known.
     fn use_model(&self, name: String) -> Pending<'_, Result<String, String>>;
 
-    /// The subagents that have not ended.
-    fn children(&self) -> Pending<'_, Vec<ChildView>>;
+    /// The subagents of the conversation that have not ended, in whichever process they run.
+    fn children(&self) -> Pending<'_, SessionView>;
 
     /// Tells a subagent something.
     fn steer(&self, child: ChildId, text: String) -> Pending<'_, Result<String, String>>;

@@ -186,7 +186,7 @@ impl Plain {
         match asked {
             Asked::Interrupt => {
                 self.host.stop_turn();
-                if let Err(error) = self.host.stop(Whom::All).await {
+                if let Err(error) = self.host.stop(Whom::Here).await {
                     stderr::tell(&format!("error: {error}"));
                 }
             }

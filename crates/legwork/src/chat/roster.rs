@@ -10,10 +10,11 @@ use legwork_core::child::ChildState;
 use legwork_core::completion::Flaw;
 use legwork_core::ids::ChildId;
 use legwork_core::outcome::Outcome;
-use legwork_core::ports::{ChildView, EndFacts};
+use legwork_core::ports::{ChildView, EndFacts, Runner, SessionView};
 use legwork_core::pulse::Phase;
 use legwork_core::report::{Cost, Usage};
 
+use super::elsewhere::{self, Places};
 use super::rows::{Look, Row};
 use crate::wording;
 
@@ -28,6 +29,8 @@ const WIDE: usize = 64;
 #[derive(Debug, Default)]
 pub struct Roster {
     children: Vec<ChildView>,
+    /// Why those of other processes may be others by now, if they could not be read.
+    unread: Option<String>,
     /// What is remembered of every subagent that ever was in the list.
     seen: HashMap<ChildId, Seen>,
 }
@@ -42,7 +45,7 @@ struct Seen {
     has_ended: bool,
 }
 
-/// How many there are.
+/// How many there are in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// With a runner.
@@ -54,15 +57,23 @@ pub struct Counts {
 impl Roster {
     /// Takes the present list over; whoever is missing in it is gone. A list may have been made before an end that is known
     /// here already. Says whether anything is shown differently.
-    pub fn replace(&mut self, mut children: Vec<ChildView>) -> bool {
+    pub fn replace(&mut self, seen: SessionView) -> bool {
+        let SessionView { mut children, unread } = seen;
+        if unread.is_some() {
+            // Those of other processes are where they were, as far as is known.
+            let known = self.children.iter().filter(|known| known.runner != Runner::Here);
+            let gone = known.filter(|known| children.iter().all(|child| child.child != known.child));
+            let gone: Vec<ChildView> = gone.cloned().collect();
+            children.extend(gone);
+        }
         children.retain(|child| !self.seen.get(&child.child).is_some_and(|seen| seen.has_ended));
         for child in &children {
             let seen = self.meet(&child.child);
             (seen.usage, seen.cost) = (child.pulse.usage, child.pulse.cost);
         }
         let children = in_tree_order(children);
-        let changed = children != self.children;
-        self.children = children;
+        let changed = children != self.children || unread != self.unread;
+        (self.children, self.unread) = (children, unread);
         changed
     }
 
@@ -74,13 +85,19 @@ impl Roster {
         seen.has_ended = true;
     }
 
-    /// How many there are.
+    /// How many of them this process has.
     pub fn counts(&self) -> Counts {
-        let count = |is: fn(ChildState) -> bool| self.children.iter().filter(|child| is(child.state)).count();
+        let here = || self.children.iter().filter(|child| child.runner == Runner::Here);
+        let count = |is: fn(ChildState) -> bool| here().filter(|child| is(child.state)).count();
         Counts {
             running: count(ChildState::has_runner),
             queued: count(|state| matches!(state, ChildState::Queued { .. })),
         }
+    }
+
+    /// Where the others are, in a few words.
+    pub fn elsewhere(&self) -> Option<String> {
+        Places::of(self.children.iter()).words()
     }
 
     /// A row for each that runs, as many as fit into `rows_max`; one more row counts those that do not.
@@ -101,10 +118,14 @@ impl Roster {
 
     /// All of them, each below the one that sent it out.
     pub fn tree(&self, columns: usize) -> Vec<Row> {
-        if self.children.is_empty() {
-            return vec![Row::of("no subagents", Look::Faint)];
+        let mut rows: Vec<Row> =
+            self.children.iter().flat_map(|child| self.tree_rows(child, columns)).collect();
+        if let Some(why) = &self.unread {
+            rows.extend(Row::of(&elsewhere::unread(why), Look::Warning).wrapped(columns, 2));
+        } else if rows.is_empty() {
+            rows.push(Row::of("no subagents", Look::Faint));
         }
-        self.children.iter().flat_map(|child| self.tree_rows(child, columns)).collect()
+        rows
     }
 
     /// Whom a person means: by number, by id, or by the beginning of an id.
@@ -114,7 +135,7 @@ impl Roster {
     pub fn find(&self, typed: &str) -> Result<&ChildView, String> {
         if let Ok(number) = typed.trim_start_matches('@').parse::<usize>() {
             let child = self.children.iter().find(|child| self.number(child) == number);
-            return child.ok_or_else(|| format!("there is no subagent @{number}; /agents lists them"));
+            return child.ok_or_else(|| self.nobody(&format!("@{number}")));
         }
         let shown = wording::one_line_of_columns(typed, 40);
         let id = |child: &&ChildView| child.child.as_str().starts_with(typed);
@@ -125,8 +146,13 @@ impl Roster {
             (None, Some(_), Some(_)) => {
                 Err(format!("several subagents' ids begin with {shown}; type more of it"))
             }
-            (None, None, _) => Err(format!("there is no subagent {shown}; /agents lists them")),
+            (None, None, _) => Err(self.nobody(&shown)),
         }
+    }
+
+    fn nobody(&self, typed: &str) -> String {
+        let unread = self.unread.as_deref().map(|why| format!(", and {}", elsewhere::unread(why)));
+        format!("there is no subagent {typed}{}; /agents lists them", unread.unwrap_or_default())
     }
 
     /// What all subagents took so far, on top of something else.
@@ -176,6 +202,7 @@ impl Roster {
         let indent = "  ".repeat(self.depth(view).min(8));
         let usage = view.pulse.usage;
         let mut facts = vec![state(view), wording::duration(view.elapsed)];
+        facts.extend(place(view));
         if is_quiet(view) {
             facts.push(format!("quiet {}", wording::duration(view.quiet)));
         }
@@ -228,7 +255,9 @@ fn in_tree_order(children: Vec<ChildView>) -> Vec<ChildView> {
 
 fn is_quiet(view: &ChildView) -> bool {
     let waits_for_others = view.pulse.phase == Phase::Children;
-    view.state.has_runner() && !waits_for_others && view.quiet >= QUIET_AFTER
+    // Of one that another process runs is known only what that stores now and then.
+    let is_here = view.runner == Runner::Here;
+    is_here && view.state.has_runner() && !waits_for_others && view.quiet >= QUIET_AFTER
 }
 
 fn glyph(view: &ChildView) -> (&'static str, Look) {
@@ -269,6 +298,15 @@ fn phase(view: &ChildView) -> String {
     }
 }
 
+/// Which process runs it, if that is not this one.
+fn place(view: &ChildView) -> Option<String> {
+    match view.runner {
+        Runner::Here => None,
+        Runner::Elsewhere { pid } => Some(format!("in process {pid}")),
+        Runner::Nobody => Some("without a process".to_owned()),
+    }
+}
+
 /// A duration that is shown anew every second.
 pub(super) fn whole_seconds(duration: Duration) -> String {
     match duration.as_secs() {
@@ -289,7 +327,7 @@ fn facts(view: &ChildView, columns: usize) -> String {
     let doing = match quiet {
         Some(quiet) if columns >= WIDE => format!("{}, {quiet}", phase(view)),
         Some(quiet) => quiet,
-        None => phase(view),
+        None => place(view).unwrap_or_else(|| phase(view)),
     };
     if columns >= WIDE { format!("{doing}  {elapsed:>6}  {tokens:>9}") } else { format!("{doing} {elapsed}") }
 }

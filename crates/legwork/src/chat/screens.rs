@@ -12,7 +12,7 @@ use legwork_agent::session::{Cause, SessionEvent};
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Outcome};
-use legwork_core::ports::{ChildView, EndFacts, Identity, LiveEvent, Runner};
+use legwork_core::ports::{ChildView, EndFacts, Identity, LiveEvent, Runner, SessionView};
 use legwork_core::pulse::{LineEvent, Phase, Pulse};
 use legwork_core::report::{Cost, Report, Usage};
 
@@ -167,7 +167,7 @@ fn who(number: usize, of: usize, goal: &str) -> Identity {
     }
 }
 
-fn child(number: usize, of: usize, state: ChildState) -> ChildView {
+pub(super) fn child(number: usize, of: usize, state: ChildState) -> ChildView {
     let phases = [
         Phase::Model,
         Phase::Tool("terminal".to_owned()),
@@ -209,6 +209,10 @@ fn children(running: usize, queued: usize) -> Vec<ChildView> {
     (0..of).map(|number| child(number, of, state(number))).collect()
 }
 
+fn seen(children: Vec<ChildView>) -> SessionView {
+    SessionView { children, unread: None }
+}
+
 /// A conversation in which subagents were sent out.
 fn conversation(columns: usize, rows: usize, colours: Colours) -> Stage {
     let mut stage = Stage::new(columns, rows, colours);
@@ -231,7 +235,7 @@ fn prog_12_screens_with_running_subagents() {
     for (columns, rows) in [(80, 24), (120, 40), (40, 20)] {
         for (running, queued) in [(0, 0), (1, 0), (7, 3), (40, 0)] {
             let mut stage = conversation(columns, rows, Colours::Off);
-            stage.view.set_children(children(running, queued));
+            stage.view.set_children(seen(children(running, queued)));
             stage.types("what about the lexer");
             stage.check(&format!("running_{running}_{columns}x{rows}"));
         }
@@ -242,7 +246,7 @@ fn prog_12_screens_with_running_subagents() {
 fn a_terminal_without_colours_gets_no_codes_and_one_with_them_does() {
     for (colours, name) in [(Colours::Off, "colourless"), (Colours::On, "coloured")] {
         let mut stage = conversation(80, 24, colours);
-        stage.view.set_children(children(3, 0));
+        stage.view.set_children(seen(children(3, 0)));
         let screen = stage.screen();
         assert_eq!(screen.contains('\u{1b}'), colours == Colours::On, "{name}: {screen:?}");
         stage.check(&format!("{name}_80x24"));
@@ -252,13 +256,13 @@ fn a_terminal_without_colours_gets_no_codes_and_one_with_them_does() {
 #[test]
 fn prog_08_a_completion_leaves_the_typed_line_alone() {
     let mut stage = conversation(80, 24, Colours::Off);
-    stage.view.set_children(children(3, 0));
+    stage.view.set_children(seen(children(3, 0)));
     stage.types("how do I write a ");
     stage.press(Key::Left);
     let before = stage.view.draw(stage.now);
     stage.settles(1, Outcome::Succeeded, None);
     stage.settles(2, Outcome::Stopped(legwork_core::outcome::StopReason::Stalled), None);
-    stage.view.set_children(children(1, 0));
+    stage.view.set_children(seen(children(1, 0)));
     let delegation = DelegationId::from_bits(1);
     stage.tell(SessionEvent::TurnBegan(Cause::Completion {
         unit: UnitId::whole(&delegation),
@@ -324,7 +328,7 @@ fn long_input_scrolls_in_its_part_of_the_screen() {
 #[test]
 fn leaving_asks_what_becomes_of_the_subagents() {
     let mut stage = conversation(80, 24, Colours::Off);
-    stage.view.set_children(children(3, 2));
+    stage.view.set_children(seen(children(3, 2)));
     assert_eq!(stage.press(Key::EndOfInput), None);
     stage.check("leaving_80x24");
     assert_eq!(stage.press(Key::Text("x".to_owned())), None);
@@ -345,19 +349,9 @@ fn leaving_asks_what_becomes_of_the_subagents() {
 }
 
 #[test]
-fn k39_a_list_that_was_made_before_an_end_brings_nobody_back() {
-    let mut stage = conversation(80, 24, Colours::Off);
-    stage.view.set_children(children(1, 0));
-    stage.settles(0, Outcome::Succeeded, None);
-    stage.view.set_children(children(1, 0));
-    assert!(!stage.view.has_children());
-    assert_eq!(stage.press(Key::EndOfInput), Some(Intent::Leave(Leaving::Now)));
-}
-
-#[test]
 fn a_conversation_that_cannot_be_left_to_a_worker_goes_on() {
     let mut stage = conversation(80, 24, Colours::Off);
-    stage.view.set_children(children(1, 0));
+    stage.view.set_children(seen(children(1, 0)));
     stage.press(Key::EndOfInput);
     assert_eq!(stage.press(Key::Text("l".to_owned())), Some(Intent::Leave(Leaving::ToWorker)));
     assert_eq!(stage.press(Key::Text("x".to_owned())), None, "it is on its way");
@@ -392,17 +386,19 @@ fn an_interrupt_stops_the_turn_then_clears_the_line_then_leaves() {
 #[test]
 fn commands_are_answered_and_wrong_ones_stay_to_be_changed() {
     let mut stage = conversation(80, 24, Colours::Off);
-    stage.view.set_children(children(2, 1));
+    stage.view.set_children(seen(children(2, 1)));
     let enter = |stage: &mut Stage, text: &str| {
         stage.types(text);
         stage.press(Key::Enter)
     };
-    assert_eq!(enter(&mut stage, "/agents"), None);
+    assert_eq!(enter(&mut stage, "/agents"), Some(Intent::Agents));
+    stage.view.list_agents();
     stage.check("agents_80x24");
     let steered = Intent::Steer { child: ChildId::from_bits(1, 0xa0), text: "only src".to_owned() };
     assert_eq!(enter(&mut stage, "/steer 2 only src"), Some(steered));
     assert_eq!(enter(&mut stage, "/stop sa-2"), Some(Intent::Stop(ChildId::from_bits(2, 0xa0))));
-    assert_eq!(enter(&mut stage, "/stop sa-9"), None);
+    let Some(Intent::Seek(sought)) = enter(&mut stage, "/stop sa-9") else { panic!("nobody is sought") };
+    assert_eq!(stage.view.sought(sought), None, "they are not there after another look either");
     let screen = stage.screen();
     assert!(screen.contains("there is no subagent sa-9") && screen.contains("› /stop sa-9"), "{screen}");
     stage.press(Key::KillToStart);
@@ -454,9 +450,10 @@ fn k39_a_tree_shows_whose_subagent_each_is() {
     all[2].parent = Some(all[0].child.clone());
     all[0].state = ChildState::Parked { attempt: 1 };
     all[1].state = ChildState::Settled(Outcome::Succeeded);
-    stage.view.set_children(all);
+    stage.view.set_children(seen(all));
     stage.types("/agents");
     stage.press(Key::Enter);
+    stage.view.list_agents();
     stage.check("tree_80x24");
 }
 
@@ -465,7 +462,7 @@ fn k24_no_size_is_too_small() {
     for columns in [1, 2, 3, 10, 20] {
         for rows in [1, 2, 3, 8] {
             let mut stage = conversation(columns, rows.max(2), Colours::On);
-            stage.view.set_children(children(5, 5));
+            stage.view.set_children(seen(children(5, 5)));
             stage.types("漢字 typed");
             stage.press(Key::EndOfInput);
             stage.above.extend(stage.view.take_above());
@@ -487,7 +484,7 @@ fn k24_text_of_a_model_a_tool_or_a_child_moves_no_cursor() {
     let mut all = children(2, 0);
     all[0].goal = nasty.to_owned();
     all[1].pulse.phase = Phase::Tool(nasty.to_owned());
-    stage.view.set_children(all);
+    stage.view.set_children(seen(all));
     stage.settles_as(who(0, 2, nasty), Outcome::Lost, Some(nasty));
     stage.view.listing(&[nasty.to_owned()]);
     stage.press(Key::Paste(nasty.to_owned()));

@@ -7,6 +7,7 @@ use super::editor::Editor;
 use super::history::History;
 use super::rows::{Frame, Look, Row};
 use super::slash::{self, Command, Meaning};
+use super::sought::{Sought, Wanted};
 use super::view::{Sort, View};
 
 /// Columns before the typed text.
@@ -60,6 +61,10 @@ pub enum Intent {
     Say(String),
     /// Stop the turn that runs, and no subagent.
     StopTurn,
+    /// List the subagents as they are now.
+    Agents,
+    /// Look again whom a person means who is not in the list: another process may have begun it meanwhile.
+    Seek(Sought),
     /// Tell a subagent something.
     Steer { child: ChildId, text: String },
     /// Stop a subagent and all below it.
@@ -227,6 +232,13 @@ impl View {
     }
 
     fn leave_by(&mut self, leaving: Leaving) -> Option<Intent> {
+        if leaving == Leaving::Now
+            && let Some(words) = self.roster.elsewhere()
+        {
+            self.note(&format!(
+                "not ended: {words}; `legwork ps` shows them, and their results wait for this conversation"
+            ));
+        }
         self.typing.mode = Mode::Leaving(leaving);
         Some(Intent::Leave(leaving))
     }
@@ -370,11 +382,7 @@ impl View {
                 self.answer_to(typed, rows);
                 return Ok(None);
             }
-            Command::Agents => {
-                let rows = self.roster.tree(columns);
-                self.answer_to(typed, rows);
-                return Ok(None);
-            }
+            Command::Agents => Intent::Agents,
             Command::Model => {
                 let row = Row::of(&self.who.model, Look::Plain);
                 self.answer_to(typed, vec![row.cut(columns)]);
@@ -386,11 +394,11 @@ impl View {
                 return Ok(None);
             }
             Command::Quit => return Ok(self.leave()),
-            Command::Agent(agent) => Intent::Transcript(self.roster.find(&agent)?.child.clone()),
+            Command::Agent(agent) => return Ok(Some(self.aimed(agent, Wanted::Transcript, typed))),
             Command::Steer { agent, text } => {
-                Intent::Steer { child: self.roster.find(&agent)?.child.clone(), text }
+                return Ok(Some(self.aimed(agent, Wanted::Steer(text), typed)));
             }
-            Command::Stop(agent) => Intent::Stop(self.roster.find(&agent)?.child.clone()),
+            Command::Stop(agent) => return Ok(Some(self.aimed(agent, Wanted::Stop, typed))),
             Command::StopAll => Intent::StopAll,
             Command::UseModel(name) => Intent::UseModel(name),
             Command::Sessions => Intent::Sessions,
@@ -399,8 +407,14 @@ impl View {
         Ok(Some(intent))
     }
 
+    /// All subagents, as they were last looked at.
+    pub fn list_agents(&mut self) {
+        let rows = self.roster.tree(self.size.columns);
+        self.give(Sort::Listing, rows);
+    }
+
     /// The typed command, and what is said to it.
-    fn answer_to(&mut self, typed: &str, rows: Vec<Row>) {
+    pub(super) fn answer_to(&mut self, typed: &str, rows: Vec<Row>) {
         let typed = typed.trim().lines().next().unwrap_or_default();
         let echo = Row::of("› ", Look::Faint).and(typed, Look::Faint).cut(self.size.columns);
         self.give(Sort::Person, vec![echo]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use legwork_agent::session::{Cause, SessionEvent};
 use legwork_core::message::Author;
 use legwork_core::outcome::{Ending, Limit};
-use legwork_core::ports::ChildView;
+use legwork_core::ports::SessionView;
 use legwork_core::pulse::LineEvent;
 use legwork_core::report::{Cost, Report, Usage};
 
@@ -208,8 +208,8 @@ impl View {
     }
 
     /// The present list of subagents. Says whether anything is shown differently.
-    pub fn set_children(&mut self, children: Vec<ChildView>) -> bool {
-        let changed = self.roster.replace(children);
+    pub fn set_children(&mut self, seen: SessionView) -> bool {
+        let changed = self.roster.replace(seen);
         self.reconsider();
         changed
     }
@@ -219,7 +219,7 @@ impl View {
         self.size
     }
 
-    /// Whether any subagent runs or waits.
+    /// Whether any subagent runs or waits in this process.
     pub fn has_children(&self) -> bool {
         let counts = self.roster.counts();
         counts.running + counts.queued > 0
@@ -227,12 +227,12 @@ impl View {
 
     /// Whether something on the screen changes with time alone.
     pub fn is_moving(&self) -> bool {
-        self.turn.is_some() || self.has_children()
+        self.turn.is_some() || self.has_children() || self.roster.elsewhere().is_some()
     }
 
-    /// Whether no turn runs, nothing waits and no subagent is left.
+    /// Whether no turn runs, nothing waits and no subagent is left in this process.
     pub fn is_idle(&self) -> bool {
-        !self.is_moving() && self.waiting.is_empty()
+        self.turn.is_none() && !self.has_children() && self.waiting.is_empty()
     }
 
     /// A message was taken; it waits for its turn.

@@ -190,6 +190,115 @@ fn k33_results_of_what_was_left_to_a_worker_come_with_the_next_prompt_too() {
     assert_eq!(deliveries(&home), ["delivered", "delivered"]);
 }
 
+/// A chat that was left to a worker, opened again while that is at work, and the worker's process id.
+fn reopened_beside_its_worker(home: &Home, server: &ScriptedServer) -> (Screen, i32) {
+    let mut screen = with_two_at_work(home, server);
+    leave_to_a_worker(&mut screen);
+    assert_eq!(screen.wait_for_end(), 0);
+    let processes = home.processes();
+    let [worker] = processes.as_slice() else { panic!("not one worker: {processes:?}") };
+    let pid = worker.pid;
+    until("the worker to have taken both over", || {
+        let shown = home.ps();
+        let of_worker = |one: &Value| one["units"].to_string().contains(&format!("\"owner_pid\":{pid}"));
+        (shown.len() == 2 && shown.iter().all(of_worker)).then_some(())
+    });
+    PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
+    let screen = chat(home, &["chat", "--resume", &session(home)]);
+    screen.wait_for(&format!("2 in process {pid}"));
+    (screen, pid)
+}
+
+/// Waits until the row that counts names no other process any more.
+fn wait_for_the_others(screen: &Screen) {
+    let counts = |row: &String| row.contains("in process") && row.contains(" · ses_");
+    screen.wait("nobody in other processes", |rows| !rows.iter().any(counts));
+}
+
+/// Proves CTRL-2, KILL-3: what a worker runs for a conversation is that conversation's own.
+#[test]
+fn inv_34_a_reopened_chat_lists_steers_and_stops_what_its_worker_runs() {
+    let server = server();
+    let home = Home::with(&server);
+    let (mut screen, pid) = reopened_beside_its_worker(&home, &server);
+    screen.press("/agents").press(ENTER);
+    screen.wait_for(&format!("· in process {pid} ·"));
+    let children: Vec<Value> = home.ps().iter().map(|one| one["units"][0]["children"][0].clone()).collect();
+    let of = |name: &str| {
+        let found = children.iter().find(|child| child["goal"] == json!(format!("{TASK}{name}")));
+        found.and_then(|child| child["subagent_id"].as_str()).expect("it runs").to_owned()
+    };
+    screen.press(&format!("/steer {} look twice", of("alpha"))).press(ENTER);
+    screen.wait_for(&format!("runs in process {pid} and reads it at its next step"));
+    screen.press(&format!("/stop {}", of("beta"))).press(ENTER);
+    screen.wait_for(&format!("1 subagent was told to stop: 1 in process {pid}"));
+    open_all(&server);
+    screen.wait_for("Noted alpha.");
+    until("both results to arrive", || (deliveries(&home) == ["delivered", "delivered"]).then_some(()));
+    let log = server.log();
+    let is_of = |entry: &&Entry, name: &str| first_user_text(entry).contains(&format!("{TASK}{name}"));
+    let steered = log.entries().iter().filter(|entry| is_of(entry, "alpha"));
+    assert!(steered.clone().any(|entry| entry.body.to_string().contains("look twice")), "{}", log.summary());
+    wait_for_the_others(&screen);
+    screen.wait_for_rest();
+    screen.press("/stop beta").press(ENTER);
+    screen.wait_for("there is no subagent beta; /agents lists them");
+    screen.press("\u{15}").press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.assert_nothing_runs();
+}
+
+/// Proves CTRL-2, KILL-3, DLV-16.
+#[test]
+fn inv_34_leaving_says_what_goes_on_elsewhere_and_a_stop_of_all_reaches_it() {
+    let server = server();
+    let home = Home::with(&server);
+    let (mut screen, pid) = reopened_beside_its_worker(&home, &server);
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0, "nobody is asked about what goes on all the same");
+    let shown = screen.everything();
+    assert!(
+        shown.contains(&format!("not ended: 2 in process {pid}")) && !shown.contains("[s]top"),
+        "{shown}"
+    );
+    assert_eq!(home.ps().len(), 2);
+    let mut screen = chat(&home, &["chat", "--resume", &session(&home)]);
+    screen.press("/stop all").press(ENTER);
+    screen.wait_for(&format!("2 subagents were told to stop: 2 in process {pid}"));
+    until("both to end", || home.ps().is_empty().then_some(()));
+    wait_for_the_others(&screen);
+    screen.wait_for_rest();
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.assert_nothing_runs();
+}
+
+/// What `delegate --session` begins for a conversation that is open is found when it is meant.
+#[test]
+fn inv_34_what_begins_elsewhere_meanwhile_is_found_by_its_id() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = chat(&home, &["chat"]);
+    screen.press("what now").press(ENTER);
+    screen.wait_for("Nothing more.");
+    screen.wait_for_rest();
+    let goal = format!("{TASK}alpha");
+    let order = ["delegate", "--session", &session(&home), "--detach", "--goal", &goal];
+    assert_eq!(home.legwork(&order).run().code, 0);
+    server.gate("alpha").wait_waiting(1);
+    let child = home.only_child(0);
+    screen.press(&format!("/stop {child}")).press(ENTER);
+    screen.wait_for("1 subagent was told to stop: 1 in process ");
+    until("it to end", || home.ps().is_empty().then_some(()));
+    wait_for_the_others(&screen);
+    screen.wait_for_rest();
+    screen.press(END_OF_INPUT);
+    assert_eq!(screen.wait_for_end(), 0);
+    until("the worker to end", || home.processes().is_empty().then_some(()));
+}
+
 /// What becomes of a chat that is being left.
 #[derive(Debug, Clone, Copy)]
 enum End {

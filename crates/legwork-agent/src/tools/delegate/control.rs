@@ -76,7 +76,7 @@ pub(super) async fn steer(
         | SteerError::Closed) => other.to_string(),
     })?;
     let note = match view.runner {
-        Runner::Here | Runner::Elsewhere => STEERED,
+        Runner::Here | Runner::Elsewhere { .. } => STEERED,
         Runner::Nobody => STEERED_LATER,
     };
     Ok(json!({"action": "steer", "subagent_id": id, "status": "queued", "note": note}))
@@ -94,7 +94,7 @@ pub(super) async fn stop(delegator: &dyn Delegator, site: &Site, id: String) -> 
         return Err(ended_meanwhile(&id));
     }
     let note = match runner {
-        Runner::Here | Runner::Elsewhere => STOPPED,
+        Runner::Here | Runner::Elsewhere { .. } => STOPPED,
         Runner::Nobody => STOPPED_LATER,
     };
     Ok(json!({"action": "stop", "subagent_id": id, "status": "interrupt_requested", "note": note}))

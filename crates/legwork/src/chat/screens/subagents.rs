@@ -63,3 +63,36 @@ fn subagents_are_headed_and_end_in_lines_and_failures_are_warned_of() {
     );
     assert!(!screen.contains("✓ alone") && !screen.contains("far below"), "{screen}");
 }
+
+/// Proves CTRL-2: what is not run here is shown with its process, and is not asked about.
+#[test]
+fn inv_34_leaving_does_not_ask_about_what_runs_elsewhere_and_says_where_it_is() {
+    let mut stage = conversation(100, 30, Colours::Off);
+    let mut all = children(3, 0);
+    (all[0].runner, all[1].runner) = (Runner::Elsewhere { pid: 4711 }, Runner::Nobody);
+    stage.view.set_children(seen(all.clone()));
+    let screen = stage.screen();
+    assert!(screen.contains("1 running · 1 in process 4711, 1 without a process"), "{screen}");
+    stage.press(Key::EndOfInput);
+    let screen = stage.screen();
+    assert!(screen.contains("1 subagent is running: [w]ait"), "{screen}");
+    stage.press(Key::Cancel);
+    stage.view.set_children(seen(all[..1].to_vec()));
+    stage.view.set_children(SessionView { children: Vec::new(), unread: Some("it is locked".to_owned()) });
+    stage.view.list_agents();
+    let screen = stage.screen();
+    assert!(screen.contains("· in process 4711 ·") && screen.contains("it is locked"), "{screen}");
+    assert_eq!(stage.press(Key::EndOfInput), Some(Intent::Leave(Leaving::Now)));
+    let screen = stage.screen();
+    assert!(screen.contains("not ended: 1 in process 4711; `legwork ps` shows them"), "{screen}");
+}
+
+#[test]
+fn k39_a_list_that_was_made_before_an_end_brings_nobody_back() {
+    let mut stage = conversation(80, 24, Colours::Off);
+    stage.view.set_children(seen(children(1, 0)));
+    stage.settles(0, Outcome::Succeeded, None);
+    stage.view.set_children(seen(children(1, 0)));
+    assert!(!stage.view.has_children());
+    assert_eq!(stage.press(Key::EndOfInput), Some(Intent::Leave(Leaving::Now)));
+}

@@ -238,10 +238,7 @@ impl ModelSource for Models {
         let known = self.known(route).or_else(|| self.found_again(route));
         known.map(|known| known.model()).ok_or_else(|| {
             let why = self.why_none.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            format!(
-                "the model {} is not configured in this process{why}; configure it and start again",
-                in_words(route)
-            )
+            format!("the model {} is not configured in this process{why}", in_words(route))
         })
     }
 }
@@ -327,6 +324,16 @@ fn terms(choice: &ModelChoice) -> String {
         }
     }
     format!("{hash:016x}")
+}
+
+/// What a conversation and its subagents ask that are begun here, as far as the configuration says it and nobody has to be asked.
+///
+/// # Errors
+/// When no model is configured.
+pub fn configured(invocation: &Invocation, settings: &Settings) -> Result<[Route; 2], CliError> {
+    let main = invocation.model(settings, embedded::AVAILABLE)?;
+    let children = main.for_children(settings, &invocation.environment)?;
+    Ok([route(&main), route(&children)])
 }
 
 /// Whether two routes lead to the same models with the same keys.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use legwork_agent::worker::ModelSource;
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::ports::{Facts, Filter, Store, StoreError, TROUBLE_MAX};
 use legwork_core::record::DelegationRecord;
@@ -40,6 +41,7 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> R
     let recovered = workplace.handle.recover(orphans).await?;
     if !quiet {
         tell(&recovered);
+        tell_of_lacking(workplace, &recovered).await;
     }
     Ok(recovered)
 }
@@ -101,6 +103,7 @@ impl Watch<'_> {
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
         if !self.invocation.common.quiet && recovered != self.before {
             tell_anew(&recovered, &self.before);
+            tell_of_lacking(self.workplace, &recovered).await;
         }
         self.before = recovered;
         Ok(())
@@ -181,14 +184,38 @@ pub async fn conclude(
 }
 
 /// The failure of a verb that cannot do without work which this process cannot go on with.
-pub fn cannot_go_on(recovered: &Recovered) -> Option<CliError> {
+pub async fn cannot_go_on(workplace: &Workplace, recovered: &Recovered) -> Option<CliError> {
     let (delegation, lacks) = recovered.lacking.first()?;
     let message =
         format!("the process that ran {delegation} has gone, and this one cannot go on with it: {lacks}");
-    Some(
-        CliError::new(Kind::NoModel, message)
-            .with_hint("nothing of it is lost; configure what it needs and run the command again. `legwork results ID` prints what has ended"),
-    )
+    let how = match way_on(workplace, delegation).await {
+        Some(line) => format!("{line} goes on with it, where that model and its key are to be had"),
+        None => "configure what it needs and run the command again".to_owned(),
+    };
+    Some(CliError::new(Kind::NoModel, message).with_hint(format!(
+        "nothing of it is lost; {how}. `legwork results {delegation}` prints what has ended"
+    )))
+}
+
+/// The command that goes on with a delegation of which a subagent asks a model that this process was not started with. `None` where
+/// it is not the choice of the model that is lacking, or a table of the configuration decides about it.
+async fn way_on(workplace: &Workplace, id: &DelegationId) -> Option<String> {
+    let record = match workplace.store.delegation(id).await {
+        Ok(record) => record?,
+        Err(error) => {
+            tracing::debug!(%id, %error, "which model is lacking cannot be read");
+            return None;
+        }
+    };
+    let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
+    let mut routes = open.map(|(index, _)| record.accepted.setting_of(index).route);
+    let lacking = routes.find(|route| workplace.models.model(route).is_err())?;
+    lacking.table.is_none().then(|| with_model(id, &lacking.model))
+}
+
+/// The command that goes on with a delegation with this model.
+pub fn with_model(id: &DelegationId, model: &str) -> String {
+    format!("`legwork results {id} --wait --model {model}`")
 }
 
 /// As [`tell`], for a look that comes again: what cannot be read was named `before`.
@@ -225,13 +252,19 @@ pub fn tell(recovered: &Recovered) {
     tell_trouble(recovered);
 }
 
-/// Says what recovery could not do, one line each.
-fn tell_trouble(recovered: &Recovered) {
-    let Recovered { lacking, refused, unclear, unreadable, .. } = recovered;
-    tell_unreadable(unreadable);
-    for (delegation, lacks) in lacking {
-        stderr::tell(&format!("note: {delegation}, of a process that died, waits: {lacks}"));
+/// Says what this process cannot go on with, and what can, one line each.
+pub async fn tell_of_lacking(workplace: &Workplace, recovered: &Recovered) {
+    for (delegation, lacks) in &recovered.lacking {
+        let line = way_on(workplace, delegation).await;
+        let how = line.map(|line| format!("; {line} goes on with it")).unwrap_or_default();
+        stderr::tell(&format!("note: {delegation}, of a process that died, waits: {lacks}{how}"));
     }
+}
+
+/// Says what else recovery could not do, one line each.
+fn tell_trouble(recovered: &Recovered) {
+    let Recovered { refused, unclear, unreadable, .. } = recovered;
+    tell_unreadable(unreadable);
     for (delegation, refusal) in refused {
         stderr::tell(&format!(
             "note: {delegation}, of a process that died, could not be settled and was left alone: {refusal}"

@@ -1,6 +1,6 @@
 //! `legwork ps`: what runs in this state folder, and with `--all` what ended recently.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::args::PsArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lacking::Keys;
-use crate::orphans::HOW_TO_GO_ON;
+use crate::orphans::{HOW_TO_GO_ON, with_model};
 use crate::{orphans, outliving, state, stderr, stdout as answer, wording};
 
 /// How many delegations `--all` lists at most.
@@ -63,6 +63,8 @@ pub struct Listing {
     paused: bool,
     /// For subagents that lost their process: the source of the key that whoever goes on with them needs and that is not here.
     keys_lacking: HashMap<ChildId, String>,
+    /// For subagents that lost their process and ask another model than is asked here: that model.
+    other_models: HashMap<ChildId, String>,
     now: Timestamp,
 }
 
@@ -78,8 +80,10 @@ impl Listing {
             owners.map(|record| (record.owner.id.clone(), record.owner.liveness(&SystemProcesses))).collect();
         let handed_over = records.iter().filter(|record| outliving::has_worker(invocation, record));
         let handed_over = handed_over.map(|record| record.accepted.delegation.clone()).collect();
-        let (keys_lacking, now) = (HashMap::new(), Clock::start().now().wall);
-        let mut listing = Listing { records, unreadable, owners, handed_over, paused, keys_lacking, now };
+        let (keys_lacking, other_models) = (HashMap::new(), HashMap::new());
+        let now = Clock::start().now().wall;
+        let mut listing =
+            Listing { records, unreadable, owners, handed_over, paused, keys_lacking, other_models, now };
         listing.note_keys(&Keys::of(invocation));
         Ok(listing)
     }
@@ -89,6 +93,10 @@ impl Listing {
             for (index, child) in record.children.iter().enumerate() {
                 if let Some(source) = keys.missing(record, index) {
                     self.keys_lacking.insert(child.id.clone(), source);
+                } else if self.is_dead(record)
+                    && let Some(model) = keys.other_model(record, index)
+                {
+                    self.other_models.insert(child.id.clone(), model);
                 }
             }
         }
@@ -110,6 +118,30 @@ impl Listing {
             }
         }
         lines
+    }
+
+    /// One line for each other model that work asks which has lost its process, with a command that has it.
+    fn model_notes(&self) -> Vec<String> {
+        let mut asked: BTreeMap<&str, Vec<&DelegationId>> = BTreeMap::new();
+        for record in &self.records {
+            for model in record.children.iter().filter_map(|child| self.other_models.get(&child.id)) {
+                let of_model = asked.entry(model).or_default();
+                if of_model.last() != Some(&&record.accepted.delegation) {
+                    of_model.push(&record.accepted.delegation);
+                }
+            }
+        }
+        let line = |(model, ids): (&str, Vec<&DelegationId>)| match ids.as_slice() {
+            [id] => format!(
+                "note: {id} asks {model}, which is not the model of this configuration; {} goes on with it",
+                with_model(id, model)
+            ),
+            ids => format!(
+                "note: {} of these ask {model}, which is not the model of this configuration; `legwork worker --model {model}` goes on with them",
+                ids.len()
+            ),
+        };
+        asked.into_iter().map(line).collect()
     }
 
     /// Whether nobody works on it, and nobody is about to.
@@ -145,7 +177,7 @@ impl Listing {
         }
         if dead > 0 && !quiet {
             stderr::tell(&format!("note: {dead} of these belong to a process that has died; {HOW_TO_GO_ON}"));
-            self.key_notes().iter().for_each(|line| stderr::tell(line));
+            self.key_notes().iter().chain(&self.model_notes()).for_each(|line| stderr::tell(line));
         }
     }
 

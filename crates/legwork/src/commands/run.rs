@@ -204,14 +204,15 @@ async fn go_on(
     session_choice::hold_in_time(&workplace.store, &workplace.owner, (session, patience)).await?;
     let orphans = Orphans::OfSession(session.clone());
     // A prompt is answered after all that came before it, so nothing is begun of what would not come to an end.
-    if let Some(error) = orphans::cannot_go_on(&workplace.handle.lacking(&orphans).await?) {
+    let lacking = workplace.handle.lacking(&orphans).await?;
+    if let Some(error) = orphans::cannot_go_on(workplace, &lacking).await {
         return Err(error);
     }
     let recovered = orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
     if recovered.resumed > 0 && !invocation.common.quiet {
         stderr::tell("note: the prompt is asked when their results are there");
     }
-    orphans::cannot_go_on(&recovered).map_or(Ok(()), Err)
+    orphans::cannot_go_on(workplace, &recovered).await.map_or(Ok(()), Err)
 }
 
 /// What is said where the agent has not ended in time.

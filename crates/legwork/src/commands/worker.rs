@@ -136,8 +136,9 @@ async fn work(
                 }
                 if !quiet && recovered != before {
                     orphans::tell_anew(&recovered, &before);
+                    orphans::tell_of_lacking(workplace, &recovered).await;
                 }
-                if let Some(ended) = ended((workplace, orphans), &recovered, &open) {
+                if let Some(ended) = ended((workplace, orphans), &recovered, &open).await {
                     return ended;
                 }
                 before = recovered;
@@ -183,7 +184,7 @@ async fn look(
 }
 
 /// How work that was named has come to its end, if it has.
-fn ended(
+async fn ended(
     (workplace, orphans): (&Workplace, &Orphans),
     recovered: &Recovered,
     open: &[DelegationRecord],
@@ -196,7 +197,7 @@ fn ended(
     }
     // What can go on does; after that the rest of it is nobody's again.
     let is_at_work = open.iter().any(|record| record.owner.id == workplace.owner.record.id);
-    orphans::cannot_go_on(recovered).filter(|_| !is_at_work).map(Err)
+    orphans::cannot_go_on(workplace, recovered).await.filter(|_| !is_at_work).map(Err)
 }
 
 /// What is open of what was named, and below it.

@@ -449,3 +449,34 @@ fn k33_a_worker_asks_the_model_that_its_subagents_ask_whatever_was_chosen_since(
         PIECES.iter().for_each(|name| assert_eq!(asked_of(&server, name), model, "{name}"));
     }
 }
+
+/// The command that is named does what is said of it.
+#[test]
+fn k29_what_asks_another_model_is_named_with_the_command_that_goes_on_with_it() {
+    let server = server();
+    let home = Home::with(&server);
+    let mut screen = chat(&home, &["chat"]);
+    screen.press("send out alpha").press(ENTER);
+    server.gate("alpha").wait_waiting(1);
+    screen.wait_for_rest();
+    choose(&mut screen, OTHER);
+    screen.press("send out beta").press(ENTER);
+    server.gate("beta").wait_waiting(1);
+    screen.wait_for_rest();
+    screen.kill();
+    open_all(&server);
+    let refused = home.legwork(&["run", "what now", "--last"]).run();
+    assert_eq!(refused.code, 3, "{refused}");
+    let command = refused.stderr.split('`').find(|part| part.contains("--wait --model")).expect("a command");
+    let listed = home.legwork(&["ps"]).run();
+    assert!(listed.stderr.contains(&format!("asks {OTHER}, which is not the model of this")), "{listed}");
+    assert!(listed.stderr.contains(&format!("`{command}` goes on with it")), "{listed}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let went_on = home.legwork(&words).run();
+    assert_eq!(went_on.code, 0, "{went_on}");
+    assert!(went_on.stdout.contains("beta is done"), "{went_on}");
+    assert_eq!(asked_of(&server, "beta"), "other");
+    let ended = home.legwork(&["run", "what now", "--last"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "Nothing more.\n"), "{ended}");
+    assert_eq!(deliveries(&home), ["delivered", "delivered"]);
+}

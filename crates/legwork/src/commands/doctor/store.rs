@@ -172,7 +172,7 @@ async fn stuck(invocation: &Invocation, store: &SqliteStore) -> Result<Vec<Check
         checks.push(Check::warning(
             "work",
             format!("{dead} delegation(s) belong to a process that has died"),
-            HOW_TO_GO_ON,
+            &format!("{HOW_TO_GO_ON}; `legwork ps` names the key or the model that is lacking here"),
         ));
     }
     if unclear > 0 {

@@ -210,7 +210,8 @@ async fn take_up(
             orphans::take_up(place, &orphans, quiet).await?
         }
     };
-    orphans::cannot_go_on(&recovered).filter(|_| recovered.taken.is_empty()).map_or(Ok(()), Err)
+    let error = orphans::cannot_go_on(place, &recovered).await;
+    error.filter(|_| recovered.taken.is_empty()).map_or(Ok(()), Err)
 }
 
 /// The failure when the store takes nothing of the work again and again.

@@ -312,3 +312,57 @@ pub fn left(id: &DelegationId) -> String {
 pub fn is_orphaned(record: &DelegationRecord) -> bool {
     !record.is_settled() && is_dead(&record.owner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn k35_trouble_of_the_store_is_told_once_each_time_and_looked_at_more_and_more_seldom() {
+        let (mut lines, _diverted) = stderr::divert();
+        let locked = StoreError::Locked("another process writes".to_owned());
+        let (mut trouble, mut quiet) = (Trouble::new(false), Trouble::new(true));
+        for _ in 0..2 {
+            let pauses: Vec<u128> = (0..7).map(|_| trouble.met(&locked).as_millis()).collect();
+            assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 15000, 15000]);
+            trouble.is_over();
+            trouble.is_over();
+            quiet.met(&locked);
+            quiet.is_over();
+        }
+        let all = std::iter::from_fn(|| lines.try_recv().ok());
+        let told: Vec<bool> = all
+            .filter(|line| line.contains("what has lost its process"))
+            .map(|line| line.contains("cannot be looked for now"))
+            .collect();
+        assert_eq!(told, [true, false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn k35_a_worker_waits_for_a_file_that_is_gone_as_long_as_for_what_it_runs() {
+        let gone = StoreError::Gone("it was moved".to_owned());
+        let mut trouble = Trouble::new(true);
+        let almost = TROUBLE_MAX - Duration::from_secs(1);
+        for _ in 0..2 {
+            assert!(trouble.is_worth_another_look(&gone));
+            tokio::time::advance(almost).await;
+            assert!(trouble.is_worth_another_look(&gone));
+            // It was back for a moment.
+            trouble.is_over();
+        }
+        assert!(trouble.is_worth_another_look(&gone));
+        tokio::time::advance(TROUBLE_MAX).await;
+        assert!(!trouble.is_worth_another_look(&gone));
+    }
+
+    #[test]
+    fn k35_a_worker_waits_for_the_end_of_what_passes_and_for_no_end_of_damage() {
+        let text = || "why".to_owned();
+        let mut trouble = Trouble::new(true);
+        for error in [StoreError::Locked(text()), StoreError::Full(text()), StoreError::Conflict(text())] {
+            assert!(trouble.is_worth_another_look(&error), "{error}");
+        }
+        let damaged = StoreError::Corrupt(text());
+        assert!(!trouble.is_worth_another_look(&damaged), "nobody mends it meanwhile");
+    }
+}

@@ -317,3 +317,22 @@ fn k05_results_does_not_look_again_for_what_it_has_taken_itself() {
     assert_eq!((ended.code, ended.statuses().len()), (0, 2), "{ended}");
     assert_eq!(deliveries(&home), ["delivered", "delivered"], "{ended}");
 }
+
+/// What is printed is printed. That it was can be stored later: whoever asks again gets it again.
+#[test]
+fn k35_results_are_printed_although_it_cannot_be_stored_that_they_were() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    let id = put_aside(&home);
+    let strike = "CREATE TRIGGER strike BEFORE UPDATE OF state ON units WHEN NEW.state = 'delivered' BEGIN
+        SELECT RAISE(ABORT, 'the disk is on strike'); END";
+    let database = Connection::open(home.database()).expect("it opens");
+    database.execute_batch(strike).expect("it is made");
+    let ended = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned(); 2]), "{ended}");
+    assert!(ended.stderr.contains("the disk is on strike"), "{ended}");
+    database.execute_batch("DROP TRIGGER strike").expect("it is dropped");
+    let again = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!((again.code, again.results()), (0, ended.results()), "{again}");
+    assert_eq!(deliveries(&home), ["delivered", "delivered"], "{again}");
+}

@@ -28,17 +28,21 @@ fn the_worker(home: &Home) -> Seen {
     })
 }
 
+/// A conversation that takes note of what its piece of work brings; the piece waits at the gate `here`.
+fn takes_note() -> ScriptedServer {
+    ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
+        match talk.first_user_text() {
+            text if text.starts_with("this is the piece") => gate("here").say("the piece is done"),
+            _ if talk.last_text().contains("the piece is done") => say("Noted, it is there."),
+            _ => say("hello"),
+        }
+    })))
+}
+
 /// Its session is open here and nowhere else, so nobody else would go on with it.
 #[test]
 fn k02_an_open_conversation_goes_on_with_work_of_it_that_loses_its_process() {
-    let server =
-        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|talk: &Conversation| {
-            match talk.first_user_text() {
-                text if text.starts_with("this is the piece") => gate("here").say("the piece is done"),
-                _ if talk.last_text().contains("the piece is done") => say("Noted, it is there."),
-                _ => say("hello"),
-            }
-        })));
+    let server = takes_note();
     let home = Home::with(&server);
     let order = home.legwork(&["chat", "--session", "x"]);
     let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
@@ -59,6 +63,36 @@ fn k02_an_open_conversation_goes_on_with_work_of_it_that_loses_its_process() {
     let ledger = shown["ledger"].as_array().expect("a ledger").clone();
     let delivered = ledger.iter().filter(|line| line["state"] == "delivered").count();
     assert_eq!(delivered, 1, "{ledger:?}");
+    home.assert_nothing_runs();
+}
+
+/// A look that fails is not the last one.
+#[test]
+fn k35_an_open_conversation_looks_again_once_its_folder_is_put_back() {
+    let server = takes_note();
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat", "--session", "x"]);
+    let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
+    screen.wait_for("›");
+    let goal = ["delegate", "--goal", "this is the piece of work", "--detach", "--session", "x", "--json"];
+    let handle = home.legwork(&goal).run();
+    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    server.gate("here").wait_reached();
+    let worker = the_worker(&home);
+    until_run_by(&home, &id, worker.pid);
+    let (here, away) = (home.state(), home.project().join("moved away"));
+    fs::rename(&here, &away).expect("it can be moved");
+    screen.wait_for("cannot be looked for now");
+    // What was made in its place meanwhile is nobody's.
+    fs::remove_dir_all(&here).ok();
+    fs::rename(&away, &here).expect("it can be put back");
+    screen.wait_for("is looked for again");
+    worker.kill();
+    screen.wait_for("of a process that died");
+    until_run_by(&home, &id, screen.pid());
+    server.gate("here").open();
+    screen.wait_for("Noted, it is there.");
+    assert_eq!(screen.leave(), 0);
     home.assert_nothing_runs();
 }
 

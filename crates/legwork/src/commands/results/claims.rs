@@ -138,7 +138,7 @@ mod tests {
                 Worker::HasClaimed => {
                     let held = claim().await;
                     let parking = async {
-                        // Time is paused: this is after the first look and before the last.
+                        // Deadline: time is paused, and this is after the first look and before the last.
                         tokio::time::sleep(PUTTING_ASIDE_MAX / 2).await;
                         park(held).await;
                     };

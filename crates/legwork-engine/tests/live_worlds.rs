@@ -5,11 +5,13 @@
 
 use legwork_testkit::shaky::Bend;
 use legwork_testkit::worlds::{
-    Cut, Law, LiveFigures, LiveTerms, Owners, Trouble, Wall, run_live, run_on, worlds_wanted,
+    Cut, Lapse, Law, LiveFigures, LiveTerms, Owners, Trouble, Wall, run_live, run_on, worlds_wanted,
 };
 
-/// Worlds in which a bug of the store must have shown.
-const SEEDS_FOR_A_BUG: u64 = 60;
+/// Worlds in which a bug must have shown.
+const SEEDS_FOR_A_BUG: u64 = 200;
+/// Worlds in which something odd that is no bug must not show.
+const SEEDS_WITHOUT_A_BUG: u64 = 60;
 
 /// Proves EVT-4.
 #[test]
@@ -38,9 +40,11 @@ fn k06_whatever_happens_each_completion_arrives_once_in_order_and_each_text_ends
         told_below,
         called,
         left,
+        ended,
+        waited,
         ..
     } = figures;
-    let trouble = [said, busy, gone, lost_turns, seen, missed, refused, deaths, failures];
+    let trouble = [said, busy, gone, lost_turns, seen, missed, refused, deaths, failures, ended, waited];
     let rare = [&[arrived, notices, read_below, told_below, called, left][..], &trouble].concat();
     assert!(rare.iter().all(|count| *count > 0), "worlds without trouble prove little: {figures:?}");
 }
@@ -94,7 +98,7 @@ fn catches(bug: Bend, laws: &[Law]) {
 }
 
 fn catches_in(terms: &LiveTerms, laws: &[Law]) {
-    let bug = terms.bend;
+    let bug = (terms.bend, terms.lapse);
     let wreck = (0..SEEDS_FOR_A_BUG).find_map(|seed| run_on(seed, terms).err());
     let wreck = wreck.unwrap_or_else(|| panic!("{bug:?} is not caught"));
     println!("{bug:?} in world {}: {}", wreck.seed, wreck.broken);
@@ -152,9 +156,19 @@ fn k10_k34_catches_leases_that_are_not_renewed() {
     catches_between_two(Bend::ForgetsRenewals, &[Law::NoTheft]);
 }
 
+/// Whoever opens a session while its former process is ending would store what is in that one's hands still.
+#[test]
+fn k33_catches_sessions_that_come_free_when_their_process_begins_to_end() {
+    for owners in [Owners::One, Owners::Two] {
+        let lapse = Some(Lapse::FreesSessionsEarly);
+        let terms = LiveTerms { owners, lapse, ..LiveTerms::usual() };
+        catches_in(&terms, &[Law::ReadOnce, Law::ReadyOrder, Law::ArrivesOnce]);
+    }
+}
+
 #[test]
 fn k38_a_store_that_tells_requests_again_and_again_has_no_text_said_twice() {
-    for seed in 0..SEEDS_FOR_A_BUG {
+    for seed in 0..SEEDS_WITHOUT_A_BUG {
         if let Err(wreck) = run_live(seed, Some(Bend::RepeatsRequests)) {
             panic!("{wreck}");
         }

@@ -27,7 +27,9 @@ mod world;
 pub use chance::Chance;
 pub use figures::Figures;
 pub use law::{Broken, Law};
-pub use live::{Cut, Ground, LiveFigures, LiveTerms, LiveWreck, Owners, Trouble, Wall, run_live, run_on};
+pub use live::{
+    Cut, Ground, Lapse, LiveFigures, LiveTerms, LiveWreck, Owners, Trouble, Wall, run_live, run_on,
+};
 pub use run::{Wreck, run, run_sabotaged, worlds_wanted};
 pub use sabotage::Sabotage;
 pub use terms::Scenario;

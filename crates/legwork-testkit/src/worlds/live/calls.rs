@@ -177,8 +177,9 @@ impl Session {
     }
 
     pub(super) async fn give_back_loose(&mut self) {
-        for claim in std::mem::take(&mut self.loose) {
+        while let Some(claim) = self.loose.last().cloned() {
             self.give_back(claim).await;
+            self.loose.pop();
         }
     }
 

@@ -29,6 +29,12 @@ pub struct LiveFigures {
     pub refused: u64,
     /// Processes that died.
     pub deaths: u64,
+    /// Processes that ended in good order.
+    pub ended: u64,
+    /// Sessions that were opened once their process had ended, which was waited for.
+    pub waited: u64,
+    /// Sessions that were not opened, because their process took too long to end.
+    pub turned_away: u64,
     /// Units that a child had asked for and read.
     pub read_below: u64,
     /// Subagents that were told of with the results of the child that had asked for them, because it had ended.
@@ -67,6 +73,9 @@ impl AddAssign for LiveFigures {
         self.missed += other.missed;
         self.refused += other.refused;
         self.deaths += other.deaths;
+        self.ended += other.ended;
+        self.waited += other.waited;
+        self.turned_away += other.turned_away;
         self.read_below += other.read_below;
         self.told_below += other.told_below;
         self.called += other.called;

@@ -21,14 +21,15 @@ impl World {
             45..75 => self.steer().await,
             75..83 => self.steer_from_elsewhere().await,
             83..88 => self.stop().await,
-            88..91 => {
+            88..90 => {
                 let pauses = self.weather.chance(|chance| chance.once_in(3));
                 let handle = self.handle();
                 // A switch that cannot be stored stays where it is.
                 if pauses { handle.pause().await } else { handle.resume().await }.ok();
             }
-            91..93 => self.die(),
-            93..95 => return self.recover_needlessly().await,
+            90..92 => self.die(),
+            92..96 => self.leave().await,
+            96..97 => return self.recover_needlessly().await,
             _ => return self.stand_still().await,
         }
         Ok(())

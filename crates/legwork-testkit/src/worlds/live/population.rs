@@ -27,6 +27,17 @@ impl World {
         self.processes[place].weather.store.die();
     }
 
+    /// Some process is told to end, in the middle of its work. Others open its sessions meanwhile.
+    pub(super) async fn leave(&mut self) {
+        self.delegate().await;
+        self.delegate().await;
+        self.weather.dawdle(1500).await;
+        let place = self.weather.chance(|chance| chance.below(self.processes.len()));
+        let process = self.processes.remove(place);
+        self.weather.shared().leaving.insert(process.number);
+        self.leaving.spawn(process.leave());
+    }
+
     /// Somebody stands still, for a while or for so long that another one sees that it is gone.
     pub(super) async fn stand_still(&mut self) -> Result<(), Broken> {
         // In the middle of some work.
@@ -73,7 +84,8 @@ impl World {
             self.ghosts.remove(place).die().await;
         }
         let lost = self.processes.iter().any(|process| process.weather.store.is_dead());
-        if lost || taken_over { self.repopulate().await } else { Ok(()) }
+        let too_few = self.processes.len() < self.wanted;
+        if lost || taken_over || too_few { self.repopulate().await } else { Ok(()) }
     }
 
     /// Takes those that were declared gone out of the living; `true` when there were any. The dead are left to be buried.
@@ -109,12 +121,17 @@ impl World {
     pub(super) async fn repopulate(&mut self) -> Result<(), Broken> {
         self.weather.storm(false);
         loop {
+            while let Some(left) = self.leaving.try_join_next() {
+                left.expect("BUG: the end of a process panicked");
+            }
             self.bury().await;
             self.depose().await?;
             if self.processes.len() < self.wanted {
                 self.begin_one().await;
             } else if let Some(session) = self.sessions.iter().find(|id| !self.is_held(id)).cloned() {
                 self.give(session).await;
+            } else if let Some(left) = self.leaving.join_next().await {
+                left.expect("BUG: the end of a process panicked");
             } else if self.take_stock().await {
                 break;
             }

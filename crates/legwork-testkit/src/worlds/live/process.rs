@@ -1,6 +1,7 @@
 //! One process of a live world: an engine and the sessions that it holds. It dies where it stands.
 
 use super::session::Session;
+use super::terms::Lapse;
 use super::wall;
 use super::weather::Weather;
 use super::worker::{Front, Workers};
@@ -14,13 +15,20 @@ use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wirin
 use std::future::ready;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// How often the tasks of the dead are looked at before they must be gone.
 const YIELDS_MAX: u32 = 1_000_000;
 /// For how long a process owns its work without renewing that.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
+/// What its children have when it ends.
+const STOP_GRACE: Duration = Duration::from_millis(1500);
+/// What it takes at most on top of that, as others suppose.
+const ENDING_SLACK: Duration = Duration::from_secs(1);
+/// Between two looks whether another one has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct Process {
     pub(super) number: u32,
@@ -35,8 +43,11 @@ pub(super) struct Process {
     /// Until when it stands still, if it does.
     pub(super) still_until: Option<Instant>,
     clock: Clock,
-    engine: Engine,
+    /// None once it has ended.
+    engine: Option<Engine>,
     sessions: JoinSet<()>,
+    /// Whether its sessions are to be closed; written here, read by them.
+    closing: watch::Sender<bool>,
 }
 
 impl Process {
@@ -58,8 +69,21 @@ impl Process {
         let engine = Engine::start(options(&weather), wiring).await.expect("the weather is good at a start");
         let (handle, sessions) = (engine.handle(), JoinSet::new());
         front.open(handle.clone());
-        let (held, still_until) = (Vec::new(), None);
-        Process { number: n, owner, handle, front, weather, held, still_until, clock, engine, sessions }
+        let (held, still_until, closing) = (Vec::new(), None, watch::Sender::new(false));
+        let engine = Some(engine);
+        Process {
+            number: n,
+            owner,
+            handle,
+            front,
+            weather,
+            held,
+            still_until,
+            clock,
+            engine,
+            sessions,
+            closing,
+        }
     }
 
     /// It goes on with whatever work has no living owner.
@@ -67,16 +91,33 @@ impl Process {
         self.handle.recover(&Orphans::All).await.expect("the weather is good at a start");
     }
 
-    /// Takes over a session whose holder is dead, and opens it.
+    /// Takes over a session whose holder is dead, and opens it. One that may be about to end is waited for, but not for long.
     pub(super) async fn open(&mut self, id: SessionId) {
         let store = self.weather.store.clone();
-        let known = store.session(&id).await.expect("the weather is good").expect("it was created");
-        let before = known.holder.map(|holder| holder.id);
+        let until = Instant::now() + STOP_GRACE + ENDING_SLACK;
+        let mut has_waited = false;
+        let before = loop {
+            let known = store.session(&id).await.expect("the weather is good").expect("it was created");
+            let neighbours = Neighbours(self.weather.clone());
+            match known.holder {
+                Some(holder) if holder.liveness(&neighbours) != Liveness::Dead => {
+                    if Instant::now() >= until {
+                        self.weather.shared().figures.turned_away += 1;
+                        return;
+                    }
+                    has_waited = true;
+                    // Deadline: the end of the other process is a row, or its death.
+                    sleep(LOOK_EVERY).await;
+                }
+                holder => break holder.map(|holder| holder.id),
+            }
+        };
         let held = store.hold_session(&id, &self.owner.id, before.as_ref()).await;
         assert_eq!(held, Ok(Held::Here), "its holder is dead");
+        self.weather.shared().figures.waited += u64::from(has_waited);
         self.held.push(id.clone());
         let session = Session::new(self.weather.clone(), id, self.owner.id.clone(), self.handle.clone());
-        self.sessions.spawn(session.live());
+        self.sessions.spawn(session.live(self.closing.subscribe()));
     }
 
     /// Whether another one has let its lease run out. Takes at least three periods of the lease when it has.
@@ -103,6 +144,41 @@ impl Process {
     pub(super) fn go_on(&mut self) {
         self.still_until = None;
         self.weather.store.go_on();
+    }
+
+    /// It ends in good order, as `chat` and `run` do that are told to end, unless it dies of a write before it has.
+    pub(super) async fn leave(mut self) {
+        let death = self.weather.store.death();
+        tokio::select! {
+            biased;
+            () = death => self.weather.shared().figures.deaths += 1,
+            () = self.end() => self.weather.shared().figures.ended += 1,
+        }
+        self.die().await;
+    }
+
+    /// Its sessions are closed, its children have their grace, and when nothing of it goes on any more it says so.
+    async fn end(&mut self) {
+        match self.weather.lapse {
+            Some(Lapse::FreesSessionsEarly) => {
+                for id in &self.held {
+                    // Where that fails the end of the process says the same.
+                    self.weather.store.release_session(id, &self.owner.id).await.ok();
+                }
+            }
+            None => {}
+        }
+        self.closing.send_replace(true);
+        while let Some(closed) = self.sessions.join_next().await {
+            closed.expect("BUG: a session panicked");
+        }
+        if let Some(engine) = self.engine.take() {
+            engine.close().await;
+        }
+        // Where that fails the end of the process says the same.
+        lease::resign(self.weather.store.as_ref(), self.clock, &self.owner).await.ok();
+        // Its last words.
+        self.weather.dawdle(500).await;
     }
 
     /// It ends where it stands. What it had handed to its store is written.
@@ -175,7 +251,7 @@ fn options(weather: &Weather) -> Options {
         at_capacity: weather.chance(|chance| *chance.pick(&policies)),
         independent_completions: true,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },
-        stop_grace: Duration::from_millis(1500),
+        stop_grace: STOP_GRACE,
         lease: LEASE,
     }
 }

@@ -99,7 +99,7 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) owner: OwnerId,
     pub(super) handle: Handle,
-    /// Claims of what its own agent waited for and is not part of the conversation yet.
+    /// Claims of what is not part of the conversation yet.
     pub(super) loose: Vec<ClaimId>,
     /// How many messages it thinks its history has.
     messages: u64,
@@ -112,8 +112,20 @@ impl Session {
         Session { weather, id, owner, handle, loose: Vec::new(), messages: 0, lost: false }
     }
 
-    /// Opens the session again and again, until somebody else holds it.
-    pub(super) async fn live(mut self) {
+    /// The session, until somebody else holds it or its process ends: whatever is under way then is cut off, and what was taken
+    /// for it and is not part of the conversation is given back.
+    pub(super) async fn live(mut self, mut closing: watch::Receiver<bool>) {
+        tokio::select! {
+            biased;
+            // A process that dies takes it along.
+            _told = closing.wait_for(|closing| *closing) => {}
+            () = self.go_through() => {}
+        }
+        self.give_back_loose().await;
+    }
+
+    /// Opens it again and again, until somebody else holds it.
+    async fn go_through(&mut self) {
         while !self.lost {
             self.read().await;
             self.go_on().await;
@@ -168,6 +180,7 @@ impl Session {
 
     /// The turn of a completion.
     async fn carry(&mut self, offer: Offer) {
+        self.loose = vec![offer.claim.clone()];
         self.weather.dawdle(400).await;
         let accepted = &offer.record.accepted;
         let lines = match offer.notice {
@@ -178,9 +191,10 @@ impl Session {
                 [vec![unit.id.to_string()], told::unread(&unit.task_indexes, &below)].concat()
             }
         };
-        if !self.store(Author::Completion, lines.join("\n"), vec![offer.claim.clone()]).await {
-            self.give_back(offer.claim).await;
+        if !self.store(Author::Completion, lines.join("\n"), vec![offer.claim]).await {
+            self.give_back_loose().await;
         }
+        self.loose.clear();
     }
 
     /// What the children of an offer have sent out themselves.

@@ -50,6 +50,13 @@ pub enum Ground {
     Place(Arc<dyn Place>),
 }
 
+/// A bug that a process can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lapse {
+    /// It gives its sessions free when it begins to end, and not when nothing of it goes on any more.
+    FreesSessionsEarly,
+}
+
 /// What kind of live world it is.
 #[derive(Clone)]
 pub struct LiveTerms {
@@ -63,6 +70,8 @@ pub struct LiveTerms {
     pub trouble: Trouble,
     /// The bug that every store has.
     pub bend: Option<Bend>,
+    /// The bug that every process has.
+    pub lapse: Option<Lapse>,
 }
 
 impl LiveTerms {
@@ -74,6 +83,7 @@ impl LiveTerms {
             wall: Wall::Steady,
             trouble: Trouble::Storms,
             bend: None,
+            lapse: None,
         }
     }
 }

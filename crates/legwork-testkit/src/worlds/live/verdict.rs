@@ -85,7 +85,9 @@ pub(super) async fn nothing_is_stolen(weather: &Weather, processes: u32) -> Resu
         let is_gone = owner.is_some_and(|owner| owner.gone);
         let is_free = weather.shared().may_be_gone(number);
         Broken::unless(!is_gone || is_free, Law::NoTheft, || format!("{number} was declared gone"))?;
-        weather.shared().figures.deposed += u64::from(is_gone);
+        let mut shared = weather.shared();
+        let has_left = shared.leaving.contains(&number);
+        shared.figures.deposed += u64::from(is_gone && !has_left);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What everybody in a world shares: its chance, its store and the bad days of that, and what is counted.
 
 use super::LiveFigures;
-use super::terms::{Cut, LiveTerms, Opener, Trouble, Wall};
+use super::terms::{Cut, Lapse, LiveTerms, Opener, Trouble, Wall};
 use super::wall;
 use crate::shaky::{Bend, Call, Luck, Settled, ShakyStore};
 use crate::worlds::Chance;
@@ -23,6 +23,7 @@ pub(super) struct Weather {
     pub(super) store: Arc<ShakyStore>,
     opener: Opener,
     bend: Option<Bend>,
+    pub(super) lapse: Option<Lapse>,
     /// The units whose settling was recorded, by whichever process.
     pub(super) settled: Settled,
     shared: Arc<Mutex<Shared>>,
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     pub(super) dead: BTreeSet<u32>,
     /// The numbers of those that stood still at some time.
     pub(super) stood_still: BTreeSet<u32>,
+    /// The numbers of those that began to end in good order.
+    pub(super) leaving: BTreeSet<u32>,
     /// One call in so many fails; 0 for never.
     fails_in: usize,
     stormy: bool,
@@ -70,6 +73,7 @@ impl Weather {
             late: Vec::new(),
             dead: BTreeSet::new(),
             stood_still: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             fails_in,
             stormy: false,
             wall: terms.wall,
@@ -81,6 +85,7 @@ impl Weather {
             store: Arc::new(opener.open(None)),
             opener,
             bend: terms.bend,
+            lapse: terms.lapse,
             settled: Settled::default(),
             shared: Arc::new(Mutex::new(shared)),
             calm: Arc::new(watch::Sender::new(false)),
@@ -98,7 +103,7 @@ impl Weather {
     /// How much people do in this world. One that is lived once for each of its writes is a short one.
     pub(super) fn acts(&self) -> usize {
         let mut shared = self.shared();
-        let (least, most) = if shared.is_cut { (14, 24) } else { (20, 80) };
+        let (least, most) = if shared.is_cut { (10, 16) } else { (20, 80) };
         shared.chance.between(least, most)
     }
 
@@ -144,9 +149,10 @@ impl Weather {
 }
 
 impl Shared {
-    /// Whether the process with this number stood still at some time, or has died: others may declare it gone.
+    /// Whether the process with this number stood still at some time, or has died: others may declare it gone. One that ends says
+    /// so itself.
     pub(super) fn may_be_gone(&self, number: u32) -> bool {
-        self.stood_still.contains(&number) || self.dead.contains(&number)
+        [&self.stood_still, &self.dead, &self.leaving].iter().any(|numbers| numbers.contains(&number))
     }
 
     fn luck(&mut self, call: Call<'_>) -> Luck {

@@ -155,13 +155,21 @@ impl Run<'_> {
 
     async fn sent_out(&self, seq: u32) -> Result<Joined, String> {
         let handle = self.engine.handle().ok_or("the process is ending")?;
-        let dispatched = handle.dispatch(self.batch(seq)).await;
-        let ticket = dispatched.map_err(|error| error.to_string())?;
+        // What was accepted is rejoined as it stands.
+        let first = handle.accepted(&self.key(seq)).await.map_err(|error| error.to_string())?;
+        let delegation = match first {
+            Some(first) => first.delegation,
+            None => handle.dispatch(self.batch(seq)).await.map_err(|error| error.to_string())?.delegation,
+        };
         self.line.park().await;
-        let joined = handle.join(&ticket.delegation).await;
+        let joined = handle.join(&delegation).await;
         // A stop that comes after the results does not take them away.
         self.line.unpark().await.ok();
         joined.map_err(|error| error.to_string())
+    }
+
+    fn key(&self, seq: u32) -> CallKey {
+        CallKey { caller: self.assignment.child.as_str().to_owned(), call: seq.to_string() }
     }
 
     fn batch(&self, seq: u32) -> NewBatch {
@@ -173,7 +181,7 @@ impl Run<'_> {
                 depth: *depth,
                 ..Lineage::of_session(session.clone())
             },
-            call_key: Some(CallKey { caller: child.as_str().to_owned(), call: seq.to_string() }),
+            call_key: Some(self.key(seq)),
             context: None,
             reach: Reach::Joined,
             tasks: [None].into_iter().chain(second).map(task).collect(),

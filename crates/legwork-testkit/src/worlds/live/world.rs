@@ -13,6 +13,7 @@ use legwork_core::time::Timestamp;
 use std::fmt;
 use std::time::Duration;
 use tokio::runtime::Builder;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 /// How long a world may take to come to rest once nothing goes wrong any more.
@@ -70,6 +71,8 @@ pub(super) struct World {
     pub(super) processes: Vec<Process>,
     /// Those that were declared gone, and may not know yet.
     pub(super) ghosts: Vec<Process>,
+    /// Those that end in good order.
+    pub(super) leaving: JoinSet<()>,
     /// The number of the newest process.
     pub(super) number: u32,
     pub(super) delegations: Vec<DelegationId>,
@@ -133,6 +136,7 @@ impl World {
             wanted,
             processes: Vec::new(),
             ghosts: Vec::new(),
+            leaving: JoinSet::new(),
             number: 0,
             delegations: Vec::new(),
             children: Vec::new(),

@@ -232,6 +232,8 @@ fn inv_34_a_reopened_chat_lists_steers_and_stops_what_its_worker_runs() {
     screen.wait_for(&format!("runs in process {pid} and reads it at its next step"));
     screen.press(&format!("/stop {}", of("beta"))).press(ENTER);
     screen.wait_for(&format!("1 subagent was told to stop: 1 in process {pid}"));
+    // The worker reads what is asked of it in order, so it has read the message by then.
+    until("one of them to end", || (home.ps().len() == 1).then_some(()));
     open_all(&server);
     screen.wait_for("Noted alpha.");
     until("both results to arrive", || (deliveries(&home) == ["delivered", "delivered"]).then_some(()));

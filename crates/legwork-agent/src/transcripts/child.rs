@@ -100,6 +100,12 @@ impl Transcript {
         }
     }
 
+    /// Says that something is missing.
+    pub(super) fn lacks(&mut self, at: Timestamp, events: usize) {
+        let text = format!("{events} events are missing here: they came faster than the disk took them");
+        self.line(at, Role::Note, &Cut { text, omitted: 0 });
+    }
+
     /// Writes the end mark.
     pub(super) fn ended(&mut self, at: Timestamp, outcome: Outcome, error: Option<&Cut>) {
         let cut = if outcome.is_truncated() { ", cut short by the step limit" } else { "" };

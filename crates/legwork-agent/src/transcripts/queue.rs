@@ -1,18 +1,24 @@
 //! What waits to be written: bounded in bytes, taken out as a whole and not more often than readers notice, so that
 //! many small events cost few wake-ups.
+//!
+//! Nobody who tells something waits for the disk: tellers are tasks of the runtime, and one that stood still would keep others from
+//! their models. What finds no room leaves a gap, and the transcript says where and how large it is.
 
 use super::writer::Told;
+use legwork_core::ids::ChildId;
+use legwork_core::time::Timestamp;
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that may wait; whoever tells more waits for the disk.
-const BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of events that may wait; what comes then leaves a gap.
+pub(super) const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes that may wait with beginnings and ends of transcripts, which no gap stands for.
+const BYTES_MAX_OF_ALL: usize = 2 * BYTES_MAX;
 /// What an event weighs besides its text.
-const EVENT_BYTES: usize = 128;
+pub(super) const EVENT_BYTES: usize = 128;
 /// How long events are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(50);
-/// How long somebody waits for a disk that does not answer before an event is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Tellers to the one writer.
 #[derive(Default)]
@@ -20,8 +26,8 @@ pub(super) struct Queue {
     inside: Mutex<Inside>,
     /// Something has come, or there is no need to gather any longer.
     came: Condvar,
-    /// There is room again, or everything is written.
-    room: Condvar,
+    /// Everything is written.
+    written: Condvar,
 }
 
 #[derive(Default)]
@@ -34,28 +40,29 @@ struct Inside {
     closed: bool,
     /// The writer has written everything and is gone.
     done: bool,
-    /// Events that were given up.
-    lost: u64,
+    /// Events that found no room behind what waits, with the time of the last one.
+    gaps: BTreeMap<ChildId, (Timestamp, usize)>,
+    /// Whether it was told that something found no room.
+    warned: bool,
 }
 
 impl Queue {
-    /// Puts something in; waits when too much is waiting already.
+    /// Puts something in. It never waits: what finds no room leaves a gap.
     pub(super) fn tell(&self, told: Told) {
-        let bytes = told.weight() + EVENT_BYTES;
-        let full = |inside: &mut Inside| inside.bytes > BYTES_MAX && !inside.done;
-        let waited = self.room.wait_timeout_while(self.lock(), PATIENCE, full);
-        let (mut inside, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        if waited.timed_out() || inside.done {
-            inside.lost += 1;
-            if inside.lost == 1 {
-                tracing::warn!("transcripts cannot be written fast enough; lines of them are missing");
-            }
+        let mut inside = self.lock();
+        if !inside.has_room_for(&told) {
+            inside.leave_out(told);
             return;
         }
         let was_empty = inside.waiting.is_empty();
-        inside.urgent |= told.is_urgent();
-        inside.waiting.push(told);
-        inside.bytes += bytes;
+        // An end is the last line of its transcript.
+        if let Told::Ended { child, .. } = &told
+            && let Some((at, events)) = inside.gaps.remove(child)
+        {
+            let child = child.clone();
+            inside.push(Told::Gap { child, at, events });
+        }
+        inside.push(told);
         if was_empty || !inside.may_gather() {
             self.came.notify_one();
         }
@@ -73,10 +80,7 @@ impl Queue {
         // Deadline: readers see what was told within this time.
         let gathered = self.came.wait_timeout_while(inside, GATHER, |inside| inside.may_gather());
         let (mut inside, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-        inside.bytes = 0;
-        inside.urgent = false;
-        self.room.notify_all();
-        Some(std::mem::take(&mut inside.waiting))
+        Some(inside.take())
     }
 
     /// Nothing more will come. Waits until everything is written, but not longer than `limit`; says whether it is.
@@ -84,14 +88,14 @@ impl Queue {
         let mut inside = self.lock();
         inside.closed = true;
         self.came.notify_one();
-        let ended = self.room.wait_timeout_while(inside, limit, |inside| !inside.done);
+        let ended = self.written.wait_timeout_while(inside, limit, |inside| !inside.done);
         ended.unwrap_or_else(PoisonError::into_inner).0.done
     }
 
     /// The writer says that it is gone.
     pub(super) fn ended(&self) {
         self.lock().done = true;
-        self.room.notify_all();
+        self.written.notify_all();
     }
 
     /// A teller that panicked has left the queue whole: each change is made in one go.
@@ -101,8 +105,111 @@ impl Queue {
 }
 
 impl Inside {
+    fn has_room_for(&self, told: &Told) -> bool {
+        let bytes_max = match told {
+            Told::Event { .. } => BYTES_MAX,
+            Told::Created { .. } | Told::Reopened { .. } | Told::Gap { .. } | Told::Ended { .. } => {
+                BYTES_MAX_OF_ALL
+            }
+        };
+        self.bytes <= bytes_max && !self.done
+    }
+
+    fn push(&mut self, told: Told) {
+        self.urgent |= told.is_urgent();
+        self.bytes += told.weight() + EVENT_BYTES;
+        self.waiting.push(told);
+    }
+
+    fn leave_out(&mut self, told: Told) {
+        if !std::mem::replace(&mut self.warned, true) {
+            tracing::warn!(
+                "transcripts cannot be written fast enough; what is missing in them is said there"
+            );
+        }
+        match told {
+            Told::Event { child, at, .. } => {
+                let (last, events) = self.gaps.entry(child).or_insert((at, 0));
+                (*last, *events) = (at, *events + 1);
+            }
+            Told::Created { .. } | Told::Reopened { .. } | Told::Gap { .. } | Told::Ended { .. } => {}
+        }
+    }
+
+    /// Everything that waits, and the gaps behind it.
+    fn take(&mut self) -> Vec<Told> {
+        let mut taken = std::mem::take(&mut self.waiting);
+        let gaps = std::mem::take(&mut self.gaps).into_iter();
+        taken.extend(gaps.map(|(child, (at, events))| Told::Gap { child, at, events }));
+        (self.bytes, self.urgent) = (0, false);
+        taken
+    }
+
     /// Whether what is waiting may wait for more.
     fn may_gather(&self) -> bool {
         self.bytes <= BYTES_MAX / 2 && !self.urgent && !self.closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::{Cut, Entry};
+    use super::*;
+    use legwork_core::outcome::Outcome;
+
+    fn event(child: &ChildId, at: i64) -> Told {
+        let text = "x".repeat(4000);
+        let entry = Entry::Text(Cut { text, omitted: 0 });
+        Told::Event { child: child.clone(), at: Timestamp(at), entry }
+    }
+
+    /// What was taken, in short: events of a child that follow each other as their number.
+    fn short(taken: &[Told]) -> Vec<(String, usize)> {
+        let mut short: Vec<(String, usize)> = Vec::new();
+        for told in taken {
+            let (what, count) = match told {
+                Told::Event { child, .. } => (format!("{child}"), 1),
+                Told::Gap { child, events, .. } => (format!("gap of {child}"), *events),
+                Told::Ended { child, .. } => (format!("end of {child}"), 1),
+                Told::Created { .. } | Told::Reopened { .. } => ("beginning".to_owned(), 1),
+            };
+            match short.last_mut().filter(|last| last.0 == what) {
+                Some(last) => last.1 += count,
+                None => short.push((what, count)),
+            }
+        }
+        short
+    }
+
+    /// The one thread of the runtime tells far more than there is room for while nobody writes: had it waited, the other task
+    /// would never have come to its turn.
+    #[tokio::test]
+    async fn k27_whoever_tells_does_not_wait_for_a_disk_that_stands_still_and_the_gap_is_counted() {
+        let queue = std::sync::Arc::new(Queue::default());
+        let [one, other] = [0, 1].map(|index| ChildId::from_bits(index, 7));
+        let room = BYTES_MAX / (4000 + EVENT_BYTES) + 1;
+        let mut tellers = tokio::task::JoinSet::new();
+        let (into, teller, last) = (queue.clone(), one.clone(), other.clone());
+        tellers.spawn(async move {
+            for at in (0..).take(room + 5000) {
+                into.tell(event(&teller, at));
+            }
+            into.tell(event(&last, 1));
+            let outcome = Outcome::Succeeded;
+            into.tell(Told::Ended { child: teller, at: Timestamp(2), outcome, error: None });
+        });
+        tellers.join_next().await.expect("there is one").expect("it tells");
+        let taken = queue.take(Duration::ZERO).expect("it is open");
+        let word = |what: &str, child: &ChildId, count| (format!("{what}{child}"), count);
+        let expected = [
+            word("", &one, room),
+            word("gap of ", &one, 5000),
+            word("end of ", &one, 1),
+            word("gap of ", &other, 1),
+        ];
+        assert_eq!(short(&taken), expected);
+        queue.tell(event(&other, 3));
+        let again = queue.take(Duration::ZERO).expect("it is open");
+        assert_eq!(short(&again), [word("", &other, 1)], "there is room again, and no gap is told twice");
     }
 }

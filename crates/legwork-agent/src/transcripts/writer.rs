@@ -39,6 +39,12 @@ pub(super) enum Told {
         at: Timestamp,
         entry: Entry,
     },
+    /// So many events are missing here.
+    Gap {
+        child: ChildId,
+        at: Timestamp,
+        events: usize,
+    },
     Ended {
         child: ChildId,
         at: Timestamp,
@@ -52,7 +58,7 @@ impl Told {
     pub(super) fn is_urgent(&self) -> bool {
         match self {
             Told::Ended { .. } => true,
-            Told::Created { .. } | Told::Reopened { .. } | Told::Event { .. } => false,
+            Told::Created { .. } | Told::Reopened { .. } | Told::Event { .. } | Told::Gap { .. } => false,
         }
     }
 
@@ -63,6 +69,7 @@ impl Told {
                 headings.iter().map(weight_of_heading).sum()
             }
             Told::Event { entry, .. } => entry.weight(),
+            Told::Gap { .. } => 0,
             Told::Ended { error, .. } => error.as_ref().map_or(0, |error| error.text.len()),
         }
     }
@@ -116,6 +123,12 @@ impl Writer {
                     if !transcript.lines.is_empty() {
                         self.dirty.insert(child);
                     }
+                }
+            }
+            Told::Gap { child, at, events } => {
+                if let Some((transcript, ..)) = self.children.get_mut(&child) {
+                    transcript.lacks(at, events);
+                    self.dirty.insert(child);
                 }
             }
             Told::Ended { child, at, outcome, error } => {

@@ -31,6 +31,8 @@ mod leases;
 mod notices;
 #[path = "engine/quiet.rs"]
 mod quiet;
+#[path = "engine/races.rs"]
+mod races;
 #[path = "engine/recovery.rs"]
 mod recovery;
 #[path = "engine/release.rs"]

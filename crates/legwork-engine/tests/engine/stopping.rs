@@ -1,9 +1,11 @@
 //! Stops of running children.
 
-use crate::scene::{self, STOP_GRACE, Scene, stopped};
+use crate::scene::{self, IDLE_PATIENCE, STOP_GRACE, Scene, stopped};
+use legwork_core::ids::ChildId;
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, Facts, Filter};
 use legwork_core::steering::Scope;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -77,32 +79,60 @@ async fn k12_a_stop_reaches_the_whole_tree_and_lists_it() {
 /// Proves RUN-23, BUILD-27.
 #[tokio::test(start_paused = true)]
 async fn k12_a_stop_at_any_moment_of_the_growth_of_a_tree_reaches_all_of_it() {
-    for commits in 1..12 {
-        let scene = Scene::new(2).await;
-        scene.store.close();
-        let dispatch = scene.handle.dispatch(scene::batch(&["tree 3 2 word"]));
-        let stop = async {
-            for passed in 1..commits {
-                scene.store.until_arrived(passed).await;
-                scene.store.let_one_pass();
-            }
-            scene.store.until_arrived(commits).await;
-            let told = scene.begin_stop(Scope::All, Force::Ask).await;
-            scene.store.open();
-            told.await
-        };
-        let (ticket, told) = tokio::join!(dispatch, stop);
-        let ticket = ticket.expect("it is accepted");
-        scene.joined(&ticket).await;
-        scene.troupe.until(|counts| counts.here.is_empty()).await;
-        assert_eq!(scene.handle.view(None).await, [], "after {commits} commits");
-        let all = scene.store.delegations(Filter::Recent(100)).await.expect("the store can be read").rows;
-        let children = all.iter().flat_map(|record| &record.children);
-        let ended: Vec<_> = children.map(|child| (child.id.clone(), child.outcome())).collect();
-        assert!(!ended.is_empty() && ended.len() >= told.children.len());
-        let is_stopped = |outcome: &Option<Outcome>| matches!(outcome, Some(Outcome::Stopped(_)));
-        assert!(ended.iter().all(|(_, outcome)| is_stopped(outcome)), "after {commits} commits: {ended:?}");
+    for slots in [2, 13] {
+        let mut commits = 1;
+        while stopped_while_it_grows(slots, commits).await {
+            commits += 1;
+        }
+        assert!(commits > 4, "{slots} slots: the tree grew in {commits} commits");
     }
+}
+
+/// Stops a tree at the commit with this number of its growth. `false` when it had grown before.
+async fn stopped_while_it_grows(slots: usize, commits: usize) -> bool {
+    let scene = Scene::new(slots).await;
+    scene.store.close();
+    let begun = Instant::now();
+    let dispatch = scene.handle.dispatch(scene::batch(&["tree 3 2 word"]));
+    let stop = async {
+        for passed in 1..commits {
+            scene.store.until_arrived(passed).await;
+            scene.store.let_one_pass();
+        }
+        scene.store.until_arrived(commits).await;
+        let is_growing = begun.elapsed() < IDLE_PATIENCE / 2;
+        let open = scene.handle.view(None).await;
+        let told = scene.begin_stop(Scope::All, Force::Ask).await;
+        scene.store.open();
+        (is_growing, open.into_iter().map(|view| view.child).collect::<BTreeSet<_>>(), told.await)
+    };
+    let (ticket, (is_growing, open, told)) = tokio::join!(dispatch, stop);
+    if !is_growing {
+        return false;
+    }
+    let at = format!("{slots} slots, after {commits} commits");
+    scene.joined(&ticket.expect("it is accepted")).await;
+    scene.troupe.until(|counts| counts.here.is_empty()).await;
+    assert_eq!(scene.handle.view(None).await, [], "{at}");
+    let all = scene.store.delegations(Filter::Recent(100)).await.expect("the store can be read");
+    let children = all.rows.iter().flat_map(|record| &record.children);
+    let ended: BTreeMap<ChildId, Option<Outcome>> =
+        children.map(|child| (child.id.clone(), child.outcome())).collect();
+    let told: BTreeSet<ChildId> = told.children.into_iter().collect();
+    let unheard: Vec<_> = open.iter().filter(|child| !told.contains(*child)).collect();
+    assert!(unheard.is_empty(), "{at}: these were open and not told: {unheard:?}");
+    for child in &told {
+        let outcome = ended.get(child).copied().flatten();
+        let cause = Some(Outcome::Stopped(StopReason::Cancelled));
+        assert_eq!(outcome, cause, "{at}: {child} was told: {ended:?}");
+    }
+    // Who was being born when the stop came ended with whoever called for it.
+    for (child, outcome) in ended.iter().filter(|(child, _)| !told.contains(*child)) {
+        let is_of_it =
+            matches!(outcome, Some(Outcome::Stopped(StopReason::Cancelled | StopReason::ParentStopped)));
+        assert!(is_of_it, "{at}: {child} {outcome:?}");
+    }
+    !ended.is_empty()
 }
 
 /// Proves DISP-22.

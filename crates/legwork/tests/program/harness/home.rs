@@ -147,6 +147,14 @@ impl Home {
         sum.expect("a number")
     }
 
+    /// The state of the child whose goal ends with this, wherever it is.
+    pub fn state_of(&self, goal: &str) -> Option<String> {
+        let list = self.list();
+        let mut all = list.iter().flat_map(children);
+        let found = all.find(|child| child["goal"].as_str().is_some_and(|known| known.ends_with(goal)))?;
+        found["state"].as_str().map(str::to_owned)
+    }
+
     /// The processes of this machine that live.
     pub fn processes(&self) -> Vec<Seen> {
         processes::of(self.folder.path())

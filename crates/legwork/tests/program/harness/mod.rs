@@ -2,6 +2,7 @@
 //! and a look at the processes that carry its mark. It knows no verb and judges nothing.
 
 mod ended;
+mod hang_up;
 mod home;
 mod order;
 mod processes;
@@ -11,6 +12,7 @@ mod tasks;
 mod waiting;
 
 pub use ended::Ended;
+pub use hang_up::HangUp;
 pub use home::{Home, KEY};
 pub use order::Order;
 pub use processes::Seen;

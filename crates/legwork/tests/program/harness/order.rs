@@ -6,10 +6,12 @@ use std::io::{PipeReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, Winsize, openpty};
 use rustix::termios;
 
 use super::ended::Ended;
+use super::hang_up::HangUp;
 use super::home::{Home, KEY};
 use super::running::Running;
 use super::screen::Screen;
@@ -157,6 +159,21 @@ impl<'a> Order<'a> {
         let child = self.command.spawn().expect("the program starts");
         drop(self.command);
         Running::on_terminal(child, self.stdin, File::from(terminal.master))
+    }
+
+    /// Starts it as a person does, in a session whose controlling terminal is its stdin, stdout and stderr. Who drops the other end
+    /// hangs up.
+    #[track_caller]
+    pub fn start_with_terminal(mut self) -> (Running, HangUp) {
+        let terminal = terminal(100, 30);
+        // Were it passed on to the program, nobody could hang up.
+        fcntl(&terminal.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("it can be set");
+        self.through("setsid", &["--ctty"]);
+        let end = || terminal.slave.try_clone().expect("it can be opened twice");
+        self.command.stdin(end()).stdout(end()).stderr(end());
+        let child = self.command.spawn().expect("the program starts");
+        drop((self.command, terminal.slave));
+        (Running::new(child, Vec::new()), HangUp::on(File::from(terminal.master)))
     }
 
     /// Starts it with a terminal of this size as its stdin, stdout and stderr. It is not its controlling one, so that the

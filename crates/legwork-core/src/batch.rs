@@ -92,6 +92,16 @@ pub enum Reach {
     Joined,
 }
 
+impl Reach {
+    /// Whether the results come to the session by themselves, so that it must be there for them.
+    pub fn needs_session(self) -> bool {
+        match self {
+            Reach::Push | Reach::History => true,
+            Reach::Joined => false,
+        }
+    }
+}
+
 /// What happens to a call when all slots are taken (`delegation.at_capacity`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtCapacity {

@@ -7,7 +7,7 @@ use crate::wiring::Wiring;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch};
-use legwork_core::ports::{DispatchError, Heading};
+use legwork_core::ports::{AppendError, DispatchError, Heading};
 use std::slice;
 
 /// Records a call without running it. Its limits are those of whoever runs it.
@@ -35,6 +35,7 @@ pub(crate) async fn accept(
     let failure = error.map(|error| error.to_string()).unwrap_or_default();
     match fates.into_iter().next() {
         Some(Fate::Recorded) => Ok(ticket),
+        Some(Fate::Refused(AppendError::NoSession(session))) => Err(DispatchError::NoSession(session)),
         Some(Fate::Refused(error)) => Err(DispatchError::Store(error.to_string())),
         Some(Fate::Absent) | None => Err(DispatchError::Store(failure)),
         Some(Fate::Unclear) => Err(DispatchError::Unclear { why: failure, delegation: append.delegation }),

@@ -100,6 +100,9 @@ pub enum DispatchError {
     /// Another call was accepted under its key before.
     #[error(transparent)]
     Reused(Box<OtherCall>),
+    /// The session that was to receive the results is not there any more.
+    #[error("the session {0}, to which the results would come, is not there any more; nothing was started")]
+    NoSession(SessionId),
     /// The engine has ended.
     #[error("the engine is shutting down; nothing was started")]
     Closed,

@@ -30,7 +30,9 @@ pub trait Facts: Send + Sync {
     fn enter(&self, owner: OwnerRecord, at: Timestamp) -> Pending<'_, Result<(), StoreError>>;
 
     /// Records groups of facts in one commit. Each append stands alone: it is applied whole or refused whole, and
-    /// a refused one does not touch the others. The answers come in the order of the appends.
+    /// a refused one does not touch the others. The answers come in the order of the appends. Results that are to come to
+    /// their session by themselves are accepted only while that is there ([`AppendError::NoSession`]): it is not deleted then
+    /// before they have arrived.
     fn append(&self, appends: Vec<Append>) -> Pending<'_, Result<Vec<Result<(), AppendError>>, StoreError>>;
 
     /// One delegation with everything that is known of it.
@@ -399,6 +401,9 @@ pub enum AppendError {
     /// A fact does not fit the state of its child or unit.
     #[error("{0}")]
     Illegal(String),
+    /// The results would come to this session by themselves, and it is not there: it was deleted.
+    #[error("the session {0}, to which the results would come, is not there any more")]
+    NoSession(SessionId),
     /// What is stored of the delegation cannot be read, so that nothing can be added to it.
     #[error("{0}")]
     Unreadable(String),

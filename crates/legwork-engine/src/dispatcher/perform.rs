@@ -11,7 +11,7 @@ use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
-use legwork_core::ports::{Assignment, DispatchError, LiveEvent, StopNotice, Unrecorded};
+use legwork_core::ports::{AppendError, Assignment, DispatchError, LiveEvent, StopNotice, Unrecorded};
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
@@ -336,7 +336,10 @@ fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<Child
 
 impl Refused {
     fn to_dispatch_error(&self) -> DispatchError {
-        DispatchError::Store(self.to_string())
+        match self {
+            Refused::Append(AppendError::NoSession(session)) => DispatchError::NoSession(session.clone()),
+            Refused::Append(_) | Refused::Store(_) => DispatchError::Store(self.to_string()),
+        }
     }
 }
 

@@ -9,10 +9,12 @@ use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{
-    Assignment, Delegator, Facts, GroupEnd, Liveness, Pending, Processes, Stopped, Store, Transcripts,
+    Assignment, Delegator, Facts, GroupEnd, Liveness, NewSession, Pending, Processes, SessionKind, Stopped,
+    Store, StoreError, Transcripts,
 };
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
 use legwork_core::steering::Scope;
+use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Orphans, Recovered};
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring};
 use legwork_testkit::gated::GatedStore;
@@ -159,6 +161,7 @@ impl Scene {
             owner: owner(n),
         };
         let engine = Engine::start(options, wiring.clone()).await.expect("the engine starts");
+        prepare_sessions(wiring.store.as_ref(), &wiring.owner).await;
         let handle = engine.handle();
         troupe.joins(handle.clone());
         Scene { store, troupe, engine, handle, wiring, neighbours }
@@ -238,6 +241,21 @@ pub async fn left_by(memory: &MemoryStore, process: u32, (call, here): (NewBatch
     // Starts are durable before they are performed; one more round stores the pulses.
     scene.pass(Duration::from_secs(2)).await;
     ticket
+}
+
+/// The conversations that the calls of the tests are for. Those of an earlier process are there already.
+async fn prepare_sessions(store: &dyn Store, owner: &OwnerRecord) {
+    for id in (0..64).map(SessionId::from_bits) {
+        let session = NewSession {
+            id,
+            name: None,
+            kind: SessionKind::Chat,
+            folder: "/project".to_owned(),
+            at: Timestamp(0),
+        };
+        let created = store.create_session(session, &owner.id).await;
+        assert!(matches!(created, Ok(()) | Err(StoreError::Conflict(_))), "{created:?}");
+    }
 }
 
 pub fn batch(goals: &[&str]) -> NewBatch {

@@ -54,6 +54,10 @@ fn check(connection: &Connection, append: &Append, accepted: &Accepted) -> Resul
     if accepted.delegation != append.delegation {
         return Err(Unfit::illegal(format!("{} is accepted under another id", append.delegation)));
     }
+    let session = &accepted.lineage.session;
+    if accepted.reach.needs_session() && fence::number_of_session(connection, session)?.is_none() {
+        return Err(Unfit::Append(AppendError::NoSession(session.clone())));
+    }
     if !accepted.has_sound_shape() {
         return Err(Unfit::illegal("the units do not hold each task once, with one child of its own"));
     }

@@ -66,6 +66,10 @@ impl State {
         if let Err(error) = self.living_owner(&append.owner) {
             return Err(AppendError::Illegal(error.to_string()));
         }
+        let session = &accepted.lineage.session;
+        if accepted.reach.needs_session() && self.session(session).is_none() {
+            return Err(AppendError::NoSession(session.clone()));
+        }
         if accepted.delegation != append.delegation || !accepted.has_sound_shape() {
             return Err(AppendError::Illegal(format!("{} is accepted in a wrong shape", append.delegation)));
         }

@@ -5,7 +5,7 @@ use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, ClaimId, Epoch, OwnerId, UnitId};
 use legwork_core::outcome::Ending;
-use legwork_core::ports::{AppendError, Store};
+use legwork_core::ports::{AppendError, NewSession, Store};
 use legwork_core::record::DelegationRecord;
 use legwork_core::step::{Actor, Fence};
 use legwork_core::time::Timestamp;
@@ -31,13 +31,19 @@ impl Owned {
         Owned::try_accept(store, sample::accepted(n, units)).await.expect("a fresh sample is accepted")
     }
 
-    /// Lets process 1 accept a delegation.
+    /// Lets process 1 accept a delegation. The session that its results come to by themselves is there.
     ///
     /// # Errors
     /// The store's refusal.
     pub async fn try_accept(store: &Arc<dyn Store>, accepted: Accepted) -> Result<Owned, AppendError> {
         let owner = sample::owner(1);
         store.enter(owner.clone(), Timestamp(1)).await.expect("a process can enter");
+        let session = &accepted.lineage.session;
+        if accepted.reach.needs_session() && store.session(session).await.expect("readable").is_none() {
+            let new = NewSession { id: session.clone(), name: None, ..sample::session(1) };
+            store.create_session(new, &owner.id).await.expect("it is created");
+            store.release_session(session, &owner.id).await.expect("it is closed");
+        }
         let fact = Fact::Accepted(Box::new(accepted.clone()));
         let store = Arc::clone(store);
         let mut owned = Owned { store, accepted, owner: owner.id, epoch: Epoch(1), seq: 0 };

@@ -12,6 +12,8 @@ macro_rules! store_suite {
             acceptance: inv_36_an_id_that_is_taken_is_refused,
             acceptance: an_acceptance_in_a_wrong_shape_is_refused,
             acceptance: only_a_process_that_entered_may_accept,
+            acceptance: k07_results_that_come_by_themselves_are_accepted_only_for_a_session_that_is_there,
+            acceptance: k07_of_an_acceptance_and_the_deletion_of_its_session_one_is_carried_out,
             facts: facts_are_appended_under_the_expected_number_only,
             facts: an_illegal_move_refuses_its_own_append_and_no_other,
             facts: inv_02_an_outcome_is_stored_while_siblings_still_run,

@@ -202,6 +202,10 @@ fn paused() -> CliError {
     .with_hint("`legwork pause off` ends it")
 }
 
+/// What to do when the conversation was deleted at that moment.
+const NO_SESSION: &str =
+    "`legwork sessions` lists those that are there; without --session the results wait for `legwork results`";
+
 impl From<DispatchError> for CliError {
     fn from(error: DispatchError) -> CliError {
         let kind = match &error {
@@ -216,6 +220,9 @@ impl From<DispatchError> for CliError {
                 | Refusal::Empty,
             )
             | DispatchError::Reused(_) => Kind::Input,
+            DispatchError::NoSession(_) => {
+                return CliError::new(Kind::NotFound, error.to_string()).with_hint(NO_SESSION);
+            }
             DispatchError::Store(_) | DispatchError::Unclear { .. } => Kind::State,
             DispatchError::Closed => Kind::Internal,
         };

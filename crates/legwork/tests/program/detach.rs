@@ -336,3 +336,47 @@ fn k35_results_are_printed_although_it_cannot_be_stored_that_they_were() {
     assert_eq!((again.code, again.results()), (0, ended.results()), "{again}");
     assert_eq!(deliveries(&home), ["delivered", "delivered"], "{again}");
 }
+
+/// A conversation with one answer in it.
+fn conversation(home: &Home) -> String {
+    let ended = home.legwork(&["run", "hello", "--json"]).run();
+    ended.json()["session_id"].as_str().expect("an id").to_owned()
+}
+
+/// Whichever begins first.
+#[test]
+fn k07_tasks_for_a_conversation_and_its_deletion_are_never_both_carried_out() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    for round in 0..12 {
+        let session = conversation(&home);
+        let delegating = || {
+            home.legwork(&["delegate", "--goal", "one", "--detach", "--session", &session, "--json"]).start()
+        };
+        let deleting = || home.legwork(&["sessions", "delete", &session, "--yes", "--json"]).start();
+        let (delegated, deleted) = if round % 2 == 0 {
+            (delegating(), deleting())
+        } else {
+            let deleted = deleting();
+            (delegating(), deleted)
+        };
+        let (delegated, deleted) = (delegated.wait(), deleted.wait());
+        let shown = home.legwork(&["sessions", "show", &session, "--json"]).run();
+        match (delegated.code, deleted.code) {
+            (0, 1) => {
+                assert_eq!(shown.code, 0, "{shown}");
+                let id = delegated.json()["delegation_id"].as_str().expect("an id").to_owned();
+                let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+                assert_eq!(ended.statuses(), ["completed"], "{ended}");
+                deleted.assert_refused(1, "refused", &["nothing was deleted"]);
+            }
+            (4, 0) => {
+                delegated.assert_refused(4, "not_found", &[&session]);
+                assert_eq!(shown.code, 4, "{shown}");
+                let all = home.list();
+                assert!(all.iter().all(|one| one["session_id"] != json!(session)), "round {round}: {all:?}");
+            }
+            _ => panic!("round {round}: {delegated}\n{deleted}"),
+        }
+    }
+}

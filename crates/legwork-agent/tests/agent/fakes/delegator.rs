@@ -9,8 +9,8 @@ use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, Pending, Refusal, SessionView,
-    SteerError, Stopped, Watch,
+    ChildView, Conversations, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, NewSession, Pending,
+    Refusal, SessionKind, SessionView, SteerError, Stopped, Watch,
 };
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::report::Report;
@@ -113,6 +113,9 @@ impl FakeDelegator {
 
     async fn append(&self, delegation: &DelegationId, (seq, at): (u64, i64), facts: Vec<Fact>) {
         let fence = Bench::fence();
+        if let Some(Fact::Accepted(accepted)) = facts.first() {
+            self.prepare_session(&accepted.lineage.session).await;
+        }
         let append = Append {
             delegation: delegation.clone(),
             expected_seq: seq,
@@ -123,6 +126,21 @@ impl FakeDelegator {
         };
         let answers = self.store.append(vec![append]).await.expect("the store in memory answers");
         assert_eq!(answers, [Ok(())]);
+    }
+
+    /// Results come to a session that is there.
+    async fn prepare_session(&self, id: &SessionId) {
+        if self.store.session(id).await.expect("readable").is_some() {
+            return;
+        }
+        let session = NewSession {
+            id: id.clone(),
+            name: None,
+            kind: SessionKind::Chat,
+            folder: "/project".to_owned(),
+            at: Timestamp(0),
+        };
+        self.store.create_session(session, &Bench::fence().owner).await.expect("it is created");
     }
 
     async fn settle(&self, delegation: &DelegationId) -> Joined {

@@ -2,12 +2,12 @@
 
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
-use legwork_core::batch::Tenant;
+use legwork_core::batch::{Reach, Tenant};
 use legwork_core::child::ChildState;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{CallKey, ChildId, Epoch, UnitId};
-use legwork_core::ports::AppendError;
+use legwork_core::ports::{AppendError, StoreError};
 use legwork_core::time::Timestamp;
 
 /// A ticket means durable.
@@ -138,4 +138,67 @@ pub async fn only_a_process_that_entered_may_accept(place: &dyn Place) {
     };
     let answers = store.append(vec![append]).await.expect("the store works");
     assert!(matches!(answers.as_slice(), [Err(AppendError::Illegal(_))]), "{answers:?}");
+}
+
+/// One that waits is there itself.
+pub async fn k07_results_that_come_by_themselves_are_accepted_only_for_a_session_that_is_there(
+    place: &dyn Place,
+) {
+    let store = place.open();
+    Owned::open_session(&store, 8).await;
+    for (n, reach) in [(1, Reach::Push), (2, Reach::History)] {
+        let accepted =
+            Accepted { reach, call_key: Some(sample::call_key(n)), ..sample::accepted(n, &[&[0]]) };
+        let append = accepting(&accepted);
+        let gone = accepted.lineage.session.clone();
+        let refused = store.append(vec![append.clone()]).await.expect("the store works");
+        assert_eq!(refused, [Err(AppendError::NoSession(gone))], "{reach:?}");
+        assert_eq!(store.delegation(&accepted.delegation).await, Ok(None));
+        assert_eq!(store.by_call_key(&sample::call_key(n)).await, Ok(None));
+        Owned::open_session(&store, n).await;
+        assert_eq!(store.append(vec![append.clone()]).await, Ok(vec![Ok(())]));
+        store.release_session(&sample::session_id(n), &sample::owner_id(1)).await.expect("it is closed");
+        let deleted = store.delete_session(&sample::session_id(n)).await;
+        assert!(matches!(deleted, Err(StoreError::Conflict(_))), "{deleted:?}");
+        let again = store.append(vec![append]).await.expect("the store works");
+        assert_eq!(again, [Err(AppendError::Repeated(accepted.delegation))]);
+    }
+    let waits = Accepted { reach: Reach::Joined, ..sample::accepted(3, &[&[0]]) };
+    assert_eq!(store.append(vec![accepting(&waits)]).await, Ok(vec![Ok(())]));
+}
+
+/// In whatever order they come, and at the same time.
+pub async fn k07_of_an_acceptance_and_the_deletion_of_its_session_one_is_carried_out(place: &dyn Place) {
+    let (one, other) = (place.open(), place.open());
+    for n in 1..=40 {
+        Owned::open_session(&one, n).await;
+        let session = sample::session_id(n);
+        one.release_session(&session, &sample::owner_id(1)).await.expect("it is closed");
+        let append = accepting(&Accepted { reach: Reach::Push, ..sample::accepted(n, &[&[0]]) });
+        let (accepted, deleted) = if n % 2 == 0 {
+            tokio::join!(one.append(vec![append]), other.delete_session(&session))
+        } else {
+            let (deleted, accepted) = tokio::join!(other.delete_session(&session), one.append(vec![append]));
+            (accepted, deleted)
+        };
+        let accepted = accepted.expect("the store works").remove(0);
+        let is_there = one.session(&session).await.expect("readable").is_some();
+        match (accepted, deleted) {
+            (Ok(()), Err(StoreError::Conflict(_))) => assert!(is_there),
+            (Err(AppendError::NoSession(_)), Ok(())) => assert!(!is_there),
+            both => panic!("{n}: {both:?}"),
+        }
+    }
+}
+
+/// As process 1 would accept it.
+fn accepting(accepted: &Accepted) -> Append {
+    Append {
+        delegation: accepted.delegation.clone(),
+        expected_seq: 0,
+        owner: sample::owner_id(1),
+        epoch: Epoch(1),
+        at: Timestamp(1000),
+        facts: vec![Fact::Accepted(Box::new(accepted.clone()))],
+    }
 }

@@ -86,6 +86,9 @@ pub(super) fn bare(refusal: AppendError) -> AppendError {
     match refusal {
         AppendError::Illegal(_) => AppendError::Illegal(String::new()),
         AppendError::Unreadable(_) => AppendError::Unreadable(String::new()),
-        AppendError::IdTaken(_) | AppendError::Repeated(_) | AppendError::Stale(_) => refusal,
+        AppendError::IdTaken(_)
+        | AppendError::Repeated(_)
+        | AppendError::Stale(_)
+        | AppendError::NoSession(_) => refusal,
     }
 }

@@ -87,8 +87,6 @@ async fn conversation(
 /// For whom the results are.
 enum KeptFor {
     Conversation,
-    /// The conversation was deleted while the tasks were accepted.
-    GoneConversation,
     WhoeverAsks,
 }
 
@@ -96,10 +94,8 @@ enum KeptFor {
 async fn left(workplace: &Workplace, session: &SessionId, reach: Reach) -> KeptFor {
     let store = &workplace.store;
     match reach {
-        Reach::Push | Reach::History => match store.session(session).await {
-            Ok(None) => KeptFor::GoneConversation,
-            Ok(Some(_)) | Err(_) => KeptFor::Conversation,
-        },
+        // It is there as long as they have not arrived.
+        Reach::Push | Reach::History => KeptFor::Conversation,
         Reach::Joined => {
             if let Err(error) = store.release_session(session, &workplace.owner.record.id).await {
                 // It comes free with this process.
@@ -113,11 +109,6 @@ async fn left(workplace: &Workplace, session: &SessionId, reach: Reach) -> KeptF
 fn note(id: &DelegationId, kept_for: KeptFor) -> String {
     match kept_for {
         KeptFor::Conversation => "the results come to the conversation, when it is open and idle".to_owned(),
-        KeptFor::GoneConversation => {
-            format!(
-                "the conversation was deleted meanwhile: `legwork results {id} --wait` waits for the results"
-            )
-        }
         KeptFor::WhoeverAsks => {
             format!("`legwork results {id} --wait` waits for the results, `legwork ps` shows the work")
         }

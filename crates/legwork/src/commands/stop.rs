@@ -1,5 +1,5 @@
 //! `legwork stop`: ends work, with everything below it, in whichever process it runs. The request is a row of the store;
-//! the verb waits a bounded time for the ends.
+//! the verb waits a bounded time for the ends. Like every verb that works it ends what commands of dead processes left running.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Facts, Filter, Listed};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
-use legwork_engine::recovery::{Conclusion, Orphans};
+use legwork_engine::recovery::{self, Conclusion, Orphans};
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::time::Instant;
@@ -52,6 +52,8 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
         store.ask(request(&owner, aim.scope.clone())).await?;
     }
     let orphaned = end_orphaned(invocation, &store, dead).await?;
+    // Commands of a turn belong to no delegation, and their process may be dead (invariants 13 and 14).
+    recovery::sweep(owner.rescuer(store.as_ref())).await?;
     alive.extend(orphaned.elsewhere);
     let (mut stopped, mut pending) = wait(&store, &alive).await?;
     stopped.extend(orphaned.ended);

@@ -2,6 +2,7 @@
 //! nothing else.
 
 use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Running, tasks_toml};
@@ -147,6 +148,41 @@ fn ends_of_the_tree(home: &Home) -> (String, String) {
         found.next().expect("it runs")["subagent_id"].as_str().expect("an id").to_owned()
     });
     (std::mem::take(&mut ids[0]), std::mem::take(&mut ids[1]))
+}
+
+/// The commands of a turn belong to no delegation. Those of a process that lives are let alone.
+/// Proves K15.
+#[test]
+fn inv_13_what_a_killed_turn_left_running_ends_with_a_stop_and_with_the_deletion_of_its_session() {
+    let turn = |sleep: &str| Script::new().step(call("terminal", json!({"command": sleep})));
+    for way in ["stop", "delete"] {
+        let scripts = Scripts::default()
+            .agent("first prompt", turn("sleep 998 & sleep 998 & sleep 998"))
+            .agent("second prompt", turn("sleep 997"));
+        let server = ScriptedServer::start(scripts);
+        let home = Home::with(&server);
+        let killed = home.legwork(&["run", "the first prompt"]).start();
+        home.wait_for_processes("sleep 998", 3);
+        let living = home.legwork(&["run", "the second prompt"]).start();
+        home.wait_for_processes("sleep 997", 1);
+        killed.kill();
+        home.wait_for_processes("sleep 998", 3);
+        if way == "stop" {
+            assert_eq!(stop(&home, &["--all"]), json!({"stopped": [], "pending": []}));
+        } else {
+            let sessions = home.legwork(&["sessions", "list", "--json"]).run().json();
+            let sessions = sessions["sessions"].as_array().expect("a list");
+            let dead = sessions.iter().find(|session| session["open_in_pid"].is_null()).expect("it is free");
+            let id = dead["session_id"].as_str().expect("an id");
+            let deleted = home.legwork(&["sessions", "delete", id, "--yes", "--json"]).run();
+            assert_eq!(deleted.code, 0, "{deleted}");
+        }
+        home.wait_for_processes("sleep 998", 0);
+        home.wait_for_processes("sleep 997", 1);
+        living.signal(Signal::SIGINT);
+        living.wait();
+        home.assert_nothing_runs();
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::ports::{Conversations, Facts, Filter, Listed, StoreError, Undelivered};
 use legwork_core::record::DelegationRecord;
+use legwork_engine::recovery;
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
 
@@ -132,6 +133,8 @@ fn loss(digest: &Digest, delegations: &[DelegationRecord]) -> String {
 async fn delete(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
     // A process that died with the session open still stands in its row; it is taken out by holding the session once.
     let owner = owner::enter(store).await?;
+    // What its last process left running has nobody who would ask for it any more (invariant 13).
+    recovery::sweep(owner.rescuer(store)).await?;
     session_choice::hold(store, &owner, id).await?;
     store.release_session(id, &owner.record.id).await?;
     store.delete_session(id).await.map_err(|error| match error {

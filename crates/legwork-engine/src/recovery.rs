@@ -10,7 +10,7 @@ mod settling;
 mod toll;
 mod trees;
 
-pub use settling::{Conclusion, may_go_on, settle};
+pub use settling::{Conclusion, may_go_on, settle, stop_children};
 pub use toll::DEATHS_MAX;
 
 use crate::wiring::Clock;

@@ -6,11 +6,12 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use legwork_agent::worker::ModelSource;
-use legwork_core::ids::{DelegationId, SessionId};
+use legwork_core::ids::{ChildId, DelegationId, SessionId};
+use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Facts, Filter, Store, StoreError, TROUBLE_MAX};
 use legwork_core::record::DelegationRecord;
 use legwork_engine::Gaps;
-use legwork_engine::recovery::{Conclusion, Orphans, Recovered, RecoveryError, settle};
+use legwork_engine::recovery::{self, Conclusion, Orphans, Recovered, RecoveryError, settle};
 use tokio::time::Instant;
 
 use crate::failure::{CliError, Kind};
@@ -179,6 +180,23 @@ pub async fn conclude(
         Conclusion::Reported | Conclusion::Stopped(_) if quiet => {}
         Conclusion::Reported => tell(&recovered),
         Conclusion::Stopped(_) => tell_trouble(&recovered),
+    }
+    Ok(recovered)
+}
+
+/// Settles children of work that nobody does any more as stopped, with everything below them. Only trouble is told.
+///
+/// # Errors
+/// When the store fails.
+pub async fn stop_children(
+    invocation: &Invocation,
+    (store, owner): (&dyn Store, &Owner),
+    children: (&DelegationId, &[ChildId]),
+) -> Result<Recovered, CliError> {
+    let recovered = recovery::stop_children(owner.rescuer(store), children, StopReason::Cancelled).await?;
+    wire::tell_hooks_of(invocation, owner, &recovered.ended).await;
+    if !invocation.common.quiet {
+        tell_trouble(&recovered);
     }
     Ok(recovered)
 }

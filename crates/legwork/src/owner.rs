@@ -1,6 +1,7 @@
 //! This process as an owner of work: its identity in the store, and what it does about owners that died.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
@@ -84,6 +85,20 @@ impl Suspect {
         stderr::tell(&format!(
             "note: process {} {why} does not renew its lease of {seconds} s; it is watched for {} s at most before its work is taken over",
             self.pid,
+            3 * seconds + 1
+        ));
+    }
+
+    /// Says why a stop waits for it, for `most` at most, and what else ends the work.
+    pub fn tell_of_stop(&self, most: Duration) {
+        let seconds = self.lease.period.as_secs();
+        let why = if self.is_stopped { "is stopped and" } else { "is there and" };
+        stderr::tell(&format!(
+            "note: process {} {why} does not renew its lease of {seconds} s: it has not heard of the stop, which is stored and is waited \
+             for {} s at most. It ends the work when the process goes on; otherwise whoever goes on with the work ends it \
+             (`legwork worker`, `legwork results ID --wait`), {} s after the last renewal at the earliest",
+            self.pid,
+            most.as_secs(),
             3 * seconds + 1
         ));
     }

@@ -9,7 +9,7 @@ use crate::salvage::salvage;
 use legwork_core::batch::{Isolation, OnCrash};
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
 use legwork_core::fact::{Append, Fact};
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{AppendError, StoreError};
 use legwork_core::record::{ChildRecord, DelegationRecord};
@@ -39,19 +39,47 @@ pub async fn settle(
 ) -> Result<Recovered, RecoveryError> {
     let mut recovered = Recovered::default();
     let mut owners = Owners::new(rescuer);
+    let wanted = Wanted { orphans, conclusion, only: None };
     loop {
-        settle_found(rescuer, &mut owners, (orphans, conclusion), &mut recovered).await?;
+        settle_found(rescuer, &mut owners, wanted, &mut recovered).await?;
         if !owners.watch(&mut recovered).await? {
             return Ok(recovered);
         }
     }
 }
 
+/// Settles children of an orphaned delegation as stopped, with everything below them. What else is open of its tree is as it was,
+/// in the hands of the process that asked, and nobody's once that has ended. Nobody is watched for it, and declared gone.
+///
+/// # Errors
+/// As [`settle`].
+pub async fn stop_children(
+    rescuer: Rescuer<'_>,
+    (delegation, children): (&DelegationId, &[ChildId]),
+    reason: StopReason,
+) -> Result<Recovered, RecoveryError> {
+    let mut recovered = Recovered::default();
+    let orphans = Orphans::Of(delegation.clone());
+    let conclusion = Conclusion::Stopped(reason);
+    let wanted = Wanted { orphans: &orphans, conclusion, only: Some(children) };
+    settle_found(rescuer, &mut Owners::new(rescuer), wanted, &mut recovered).await?;
+    Ok(recovered)
+}
+
+/// What is to be settled, and how.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    orphans: &'a Orphans,
+    conclusion: Conclusion,
+    /// Only these children and what is below them, where not all are meant.
+    only: Option<&'a [ChildId]>,
+}
+
 /// Settles what is nobody's as far as is known now.
 async fn settle_found(
     rescuer: Rescuer<'_>,
     owners: &mut Owners<'_>,
-    (orphans, conclusion): (&Orphans, Conclusion),
+    Wanted { orphans, conclusion, only }: Wanted<'_>,
     recovered: &mut Recovered,
 ) -> Result<(), RecoveryError> {
     let Grove { trees, unreadable } = trees::of(rescuer.store, orphans).await?;
@@ -70,7 +98,8 @@ async fn settle_found(
                 for (delegation, doubt) in rescuer.clear(&tree).await? {
                     tracing::warn!(%delegation, doubt, "the work of a dead process is settled all the same");
                 }
-                let settling = Settling { rescuer, conclusion, toll: &toll };
+                let only = only.map(|children| tree.with_below(children));
+                let settling = Settling { rescuer, conclusion, toll: &toll, only: only.as_ref() };
                 for record in rescuer.take(&tree).await? {
                     settling.settle(&record, recovered).await?;
                 }
@@ -112,14 +141,18 @@ struct Settling<'a> {
     rescuer: Rescuer<'a>,
     conclusion: Conclusion,
     toll: &'a Toll,
+    only: Option<&'a HashSet<ChildId>>,
 }
 
-impl Settling<'_> {
+impl<'a> Settling<'a> {
     async fn settle(self, record: &DelegationRecord, recovered: &mut Recovered) -> Result<(), RecoveryError> {
         let delegation = record.accepted.delegation.clone();
+        if self.ending(record).next().is_none() {
+            return Ok(());
+        }
         match self.append(record).await? {
             Ok(()) => {
-                for (index, child) in open(record) {
+                for (index, child) in self.ending(record) {
                     match self.why(&child.id) {
                         Some(_) => recovered.given_up += 1,
                         None => recovered.count_settled(child.state),
@@ -139,7 +172,7 @@ impl Settling<'_> {
     async fn append(self, record: &DelegationRecord) -> Result<Result<(), AppendError>, StoreError> {
         let mut facts = Vec::new();
         let mut left: HashSet<&ChildId> = open(record).map(|(_, child)| &child.id).collect();
-        for (index, child) in open(record) {
+        for (index, child) in self.ending(record) {
             facts.extend(self.ends(record, index).await);
             left.remove(&child.id);
             facts.extend(unit_settled_by(record, &child.id, &left));
@@ -154,6 +187,14 @@ impl Settling<'_> {
         };
         let answers = self.rescuer.store.append(vec![append]).await?;
         Ok(answers.into_iter().collect())
+    }
+
+    /// The children that are settled, by their tasks' positions.
+    fn ending<'r>(
+        self,
+        record: &'r DelegationRecord,
+    ) -> impl Iterator<Item = (usize, &'r ChildRecord)> + use<'r, 'a> {
+        open(record).filter(move |(_, child)| self.only.is_none_or(|only| only.contains(&child.id)))
     }
 
     /// The moves that end a child.

@@ -77,6 +77,18 @@ impl Tree {
         home.map(|record| &record.accepted.delegation)
     }
 
+    /// These children, and everything that was sent out below them.
+    pub(super) fn with_below(&self, children: &[ChildId]) -> HashSet<ChildId> {
+        let mut reached: HashSet<ChildId> = children.iter().cloned().collect();
+        for record in &self.records {
+            let parent = record.accepted.lineage.parent.as_ref();
+            if parent.is_some_and(|parent| reached.contains(parent)) {
+                reached.extend(record.accepted.children.iter().cloned());
+            }
+        }
+        reached
+    }
+
     /// Each of its owners once.
     pub(super) fn owners(&self) -> Vec<&OwnerRecord> {
         let mut owners: Vec<&OwnerRecord> = Vec::new();

@@ -9,7 +9,7 @@ use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Facts, Filter, Listed};
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Request, Scope, Wish};
-use legwork_engine::recovery::{self, Conclusion, Orphans};
+use legwork_engine::recovery::{self, Conclusion, Orphans, Recovered};
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::time::Instant;
@@ -51,6 +51,9 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
     }
+    if !invocation.common.quiet {
+        tell_of_silent(&store, &alive).await?;
+    }
     let orphaned = end_orphaned(invocation, &store, dead).await?;
     // Commands of a turn belong to no delegation, and their process may be dead (invariants 13 and 14).
     recovery::sweep(owner.rescuer(store.as_ref())).await?;
@@ -74,9 +77,8 @@ struct Orphaned {
     elsewhere: Vec<Aim>,
 }
 
-/// Ends work whose process has died. Where a part of it is meant, or what another subagent waits for, the request is kept
-/// for whoever goes on with it. It is stored in any case: somebody may be about to go on with the work at this moment, and
-/// reads it then.
+/// Ends work whose process has died: what is meant, with everything below it; the rest of its tree stays for whoever goes on with
+/// it. The request is stored before: somebody may be about to go on with the work at this moment, and reads it then.
 async fn end_orphaned(
     invocation: &Invocation,
     store: &SqliteStore,
@@ -87,23 +89,21 @@ async fn end_orphaned(
         return Ok(orphaned);
     }
     let owner = owner::enter(store).await?;
-    let mut here = Vec::new();
+    let (mut here, mut below) = (Vec::new(), Reached(Vec::new()));
     for aim in dead {
         let request = request(&owner, aim.scope.clone());
         store.ask(request.clone()).await?;
+        let recovered = if is_whole(store, &aim).await? {
+            let orphans = Orphans::Of(aim.delegation.clone());
+            let conclusion = Conclusion::Stopped(StopReason::Cancelled);
+            orphans::conclude(invocation, (store, &owner), &orphans, conclusion).await?
+        } else {
+            orphans::stop_children(invocation, (store, &owner), (&aim.delegation, &aim.children)).await?
+        };
         let record = store.delegation(&aim.delegation).await?;
-        let is_root = record.is_some_and(|record| record.accepted.lineage.parent.is_none());
-        if !is_root || !matches!(aim.scope, Scope::Delegation(_)) {
-            orphaned.kept += 1;
-            here.push(aim);
-            continue;
-        }
-        let orphans = Orphans::Of(aim.delegation.clone());
-        let conclusion = Conclusion::Stopped(StopReason::Cancelled);
-        orphans::conclude(invocation, (store, &owner), &orphans, conclusion).await?;
-        let record = store.delegation(&aim.delegation).await?;
-        if record.as_ref().is_none_or(DelegationRecord::is_settled) {
+        if record.as_ref().is_none_or(|record| have_ended(record, &aim.children)) {
             store.settle_request(&request.id, &owner.record.id, owner.now()).await?;
+            below.note(store, &recovered).await?;
             here.push(aim);
         } else if record.is_some_and(|record| owner.lives_elsewhere(&record.owner)) {
             orphaned.elsewhere.push(aim);
@@ -112,8 +112,37 @@ async fn end_orphaned(
             here.push(aim);
         }
     }
-    (orphaned.ended, orphaned.left) = Reached::aimed(&here).sorted(store).await?;
+    let mut reached = Reached::aimed(&here);
+    below.0.iter().for_each(|(delegation, child)| reached.add(delegation, child));
+    (orphaned.ended, orphaned.left) = reached.sorted(store).await?;
     Ok(orphaned)
+}
+
+/// Whether a whole tree is meant.
+async fn is_whole(store: &SqliteStore, aim: &Aim) -> Result<bool, CliError> {
+    let record = store.delegation(&aim.delegation).await?;
+    let is_root = record.is_some_and(|record| record.accepted.lineage.parent.is_none());
+    Ok(is_root && matches!(aim.scope, Scope::Delegation(_)))
+}
+
+fn have_ended(record: &DelegationRecord, children: &[ChildId]) -> bool {
+    let mut meant = record.children.iter().filter(|child| children.contains(&child.id));
+    meant.all(|child| child.outcome().is_some())
+}
+
+/// Says of processes that seem to live and may stand still why the stop waits for them, and for how long.
+async fn tell_of_silent(store: &SqliteStore, aims: &[Aim]) -> Result<(), CliError> {
+    let mut told = HashSet::new();
+    for aim in aims {
+        let Some(record) = store.delegation(&aim.delegation).await? else { continue };
+        if !told.insert(record.owner.id.clone()) {
+            continue;
+        }
+        if let Some(suspect) = owner::may_stand_still(store, &record.owner).await? {
+            suspect.tell_of_stop(WAIT_MAX);
+        }
+    }
+    Ok(())
 }
 
 async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
@@ -228,6 +257,17 @@ impl Reached {
 
     fn holds(&self, child: &ChildId) -> bool {
         self.0.iter().any(|(_, known)| known == child)
+    }
+
+    /// Adds what was settled without an engine.
+    async fn note(&mut self, store: &SqliteStore, recovered: &Recovered) -> Result<(), CliError> {
+        for (delegation, index) in &recovered.ended {
+            let record = store.delegation(delegation).await?;
+            if let Some(child) = record.as_ref().and_then(|record| record.children.get(*index)) {
+                self.add(delegation, &child.id);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what runs below them.

@@ -5,7 +5,7 @@ use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Home, Running, tasks_toml};
+use crate::harness::{Home, Running, tasks_toml, until};
 
 const SLEEPS: &str = "sleep 998 & setsid sleep 998 & sleep 998";
 
@@ -183,6 +183,85 @@ fn inv_13_what_a_killed_turn_left_running_ends_with_a_stop_and_with_the_deletion
         living.wait();
         home.assert_nothing_runs();
     }
+}
+
+/// At once, and nothing of its siblings: they go on afterwards, and the results come to their own places.
+/// Proves CTRL-12, K12.
+#[test]
+fn k12_a_stop_of_one_orphaned_child_ends_it_at_once_and_its_siblings_go_on() {
+    for twice in [false, true] {
+        let server = ScriptedServer::start(scripts());
+        let home = Home::with(&server);
+        let (running, id, ids) = under_way(&server, &home, 1);
+        running.kill();
+        let stopped = if twice { stop(&home, &[&ids[0], &ids[0]]) } else { stop(&home, &[&ids[0]]) };
+        assert_eq!(stopped, json!({"stopped": [ids[0]], "pending": []}));
+        assert!(home.commands().is_empty(), "its processes are gone when the stop is answered");
+        let shown = home.legwork(&["show", &ids[0], "--json"]).run().json();
+        assert_eq!(shown["outcome"]["status"], json!("interrupted"), "{shown}");
+        let again = stop(&home, &[&ids[0]]);
+        assert_eq!(again, json!({"stopped": [], "pending": []}));
+        server.gate("held").open();
+        let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+        assert_eq!(ended.statuses(), ["interrupted", "completed"], "{ended}");
+        home.assert_nothing_runs();
+    }
+}
+
+/// What it had sent out ends with it, and whoever waits for it goes on with that.
+#[test]
+fn k12_a_stop_in_the_middle_of_an_orphaned_tree_ends_what_is_below_and_nothing_above() {
+    let nested = |goal: &'static str| {
+        Script::from_fn(move |talk| match talk.step() {
+            0 => call("delegate_task", json!({"goal": goal})),
+            _ => say(format!("heard: {}", talk.last_text())),
+        })
+    };
+    let scripts = scripts()
+        .agent("the prompt", nested("top work to be done"))
+        .agent("top work", nested("middle work to be done"))
+        .agent("middle work", nested("tool work to be done"));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let running = home.legwork(&["run", "the prompt", "--json"]).set("max_spawn_depth", 3).start();
+    home.wait_for_processes("sleep 998", 3);
+    let (middle, leaf) = ends_of_the_tree(&home);
+    running.kill();
+    let stopped = stop(&home, &[&middle]);
+    assert_eq!(stopped, json!({"stopped": [middle, leaf], "pending": []}), "all that was below is listed");
+    home.assert_nothing_runs();
+    for child in [&middle, &leaf] {
+        let shown = home.legwork(&["show", child, "--json"]).run().json();
+        assert_eq!(shown["outcome"]["status"], json!("interrupted"), "{shown}");
+    }
+    let ended = home.legwork(&["run", "--last", "and?", "--json"]).set("max_spawn_depth", 3).run();
+    assert!(!ended.stdout.is_empty() && home.ps().is_empty(), "{ended}");
+    let all = home.list();
+    let children = all.iter().flat_map(|one| one["units"][0]["children"].as_array().expect("a list"));
+    let top = children.clone().find(|child| child["goal"] == json!("top work to be done"));
+    assert_eq!(top.map(|child| &child["state"]), Some(&json!("completed")), "it went on: {all:?}");
+}
+
+/// It is stored, and it is said why nothing happens.
+#[test]
+fn k34_a_stop_beside_a_process_that_stands_still_says_why_it_waits_and_until_when() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let (running, _, ids) = under_way(&server, &home, 1);
+    running.signal(Signal::SIGSTOP);
+    let order = home.legwork(&["stop", "--json", &ids[0]]).start();
+    until("the reason", || {
+        let told = order.stderr();
+        let is_told = told.contains("is stopped and does not renew its lease of 10 s")
+            && told.contains("31 s after the last renewal");
+        is_told.then_some(())
+    });
+    running.signal(Signal::SIGCONT);
+    let ended = order.wait();
+    assert_eq!(ended.json(), json!({"stopped": [ids[0]], "pending": []}), "{ended}");
+    server.gate("held").open();
+    assert_eq!(running.wait().statuses(), ["interrupted", "completed"]);
+    home.assert_nothing_runs();
 }
 
 #[test]

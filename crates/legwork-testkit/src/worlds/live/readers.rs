@@ -56,6 +56,11 @@ pub(super) async fn read_once(
         let lineage = &record.accepted.lineage;
         for child in &record.accepted.children {
             let read = readers.remove(child.as_str()).unwrap_or_default();
+            let is_strange =
+                |reader: &Reader| matches!(reader, Reader::Session(session) if *session != lineage.session);
+            let strange = read.iter().any(is_strange);
+            // Looked at first: what came to a stranger mostly came home too.
+            Broken::unless(!strange, Law::OwnSession, || format!("{child} was told of to {read:?}"))?;
             Broken::unless(read.len() == 1, Law::ReadOnce, || {
                 let ledgers: Vec<Vec<String>> = record.deliveries.iter().map(ledger).collect();
                 format!("{child}, which {lineage:?} had asked for, was told of to {read:?}; {ledgers:?}")
@@ -63,8 +68,6 @@ pub(super) async fn read_once(
             let by_caller =
                 matches!(&read[0], Reader::Child(reader, _) if Some(reader) == lineage.parent.as_ref());
             weather.shared().figures.told_below += u64::from(lineage.parent.is_some() && !by_caller);
-            let strange = matches!(&read[0], Reader::Session(session) if *session != lineage.session);
-            Broken::unless(!strange, Law::OwnSession, || format!("{child} was told of to {read:?}"))?;
         }
     }
     let strange = readers.into_iter().next();

@@ -1,6 +1,7 @@
 //! What a child had asked for and had not read when it ended: it is told with the child's own results, to one reader.
 
-use crate::scene::{DEAD, Scene, batch_from, options, owner};
+use crate::desk::Desk;
+use crate::scene::{DEAD, Scene, batch_from, options, owner, pushed};
 use futures::FutureExt;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::delivery::DeliveryState;
@@ -14,6 +15,7 @@ use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The child with this goal.
 fn child(scene: &Scene, goal: &str) -> ChildId {
@@ -120,4 +122,28 @@ async fn inv_06_what_the_dead_move_between_a_look_and_a_claim_is_taken_all_the_s
         let joined = scene.handle.join(&ticket.delegation).await.expect("it can be joined");
         assert_eq!(joined.claims.len(), 1, "{moment}: {:?}", joined.record.deliveries);
     }
+}
+
+/// Proves DISP-6 for results that were kept back: nobody waits for the next look when what is below has ended.
+#[tokio::test(start_paused = true)]
+async fn k03_what_was_kept_back_is_offered_at_once_when_what_is_below_has_ended() {
+    let scene = Scene::over(MemoryStore::new(), 1, options(2)).await;
+    let desk = Desk::new(7);
+    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let ticket = scene.handle.dispatch(pushed(7, &["until told"])).await.expect("the call is accepted");
+    scene.troupe.until_here("until told").await;
+    let caller = scene.troupe.assignments().remove(0);
+    let key = CallKey { caller: caller.child.to_string(), call: "call".to_owned() };
+    let below = NewBatch { call_key: Some(key), ..batch_from(&caller, &["finish done".to_owned()]) };
+    scene.handle.dispatch(below).await.expect("the call is accepted");
+    scene.troupe.until_here("finish done").await;
+    let above = Scope::Child(ticket.children[0].clone());
+    scene.handle.stop(above, StopReason::Cancelled, Force::Ask).await;
+    scene.handle.settled(&ticket.delegation).await;
+    scene.pass(Duration::from_secs(1)).await;
+    assert_eq!(desk.offered(), [], "something below it is open");
+    let told = Instant::now();
+    scene.troupe.say("done");
+    desk.until_offered(1).await;
+    assert_eq!(told.elapsed(), Duration::ZERO, "nobody waited for a round");
 }

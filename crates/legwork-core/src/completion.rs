@@ -210,10 +210,9 @@ impl BatchResult {
     pub fn of_tasks(record: &DelegationRecord, wanted: &[usize]) -> BatchResult {
         let accepted = &record.accepted;
         let children = record.children.iter().enumerate().filter(|(index, _)| wanted.contains(index));
-        let end = children.clone().filter_map(|(_, child)| child.ended_at).max();
         let results: Vec<Entry> =
             children.filter_map(|(index, child)| entry(accepted, index, child)).collect();
-        let total = end.map_or(0.0, |end| end.since(record.accepted_at).as_secs_f64());
+        let total = record.took(wanted.iter().copied()).as_secs_f64();
         let live_transcripts = results.iter().filter_map(|entry| entry.live_transcript.clone()).collect();
         let noted = |entry: &Entry| process_notes(&record.children[entry.task_index].id, entry);
         let process_notes = results.iter().flat_map(noted).collect();
@@ -334,7 +333,7 @@ pub fn entry(accepted: &Accepted, task_index: usize, child: &ChildRecord) -> Opt
         status: outcome.status(),
         summary: report.and_then(|report| report.answer.clone()),
         api_calls: report.map_or(pulse.model_calls, |report| report.model_calls),
-        duration_seconds: duration(child),
+        duration_seconds: rounded(child.took().as_secs_f64(), 2),
         model: report.and_then(|report| report.model.clone()),
         exit_reason: outcome.exit_reason().to_owned(),
         truncated: outcome.is_truncated(),
@@ -364,13 +363,6 @@ fn note(missed: &Conformance) -> String {
     match &missed.remark {
         Some(remark) => format!("{RAW}; {remark}"),
         None => RAW.to_owned(),
-    }
-}
-
-fn duration(child: &ChildRecord) -> f64 {
-    match (child.started_at, child.ended_at) {
-        (Some(start), Some(end)) => rounded(end.since(start).as_secs_f64(), 2),
-        (None, _) | (_, None) => 0.0,
     }
 }
 

@@ -23,6 +23,7 @@ pub mod pulse;
 pub mod record;
 pub mod relay;
 pub mod report;
+pub mod spans;
 pub mod spending;
 pub mod steering;
 pub mod step;

@@ -2,6 +2,7 @@
 //! told from slow by the pulse, not by age (invariant 8).
 
 use crate::report::{Cost, Usage};
+use crate::spans::Reading;
 use serde::{Deserialize, Serialize};
 
 /// What a child tells on its line, once for each thing that happens.
@@ -101,6 +102,9 @@ pub struct Pulse {
     /// Attempts that ended with their processes. Pulses that were stored before this was told have none.
     #[serde(default, skip_serializing_if = "Deaths::are_none")]
     pub deaths: Deaths,
+    /// How long it had been worked on when it was stored; only stored pulses have it, and not those from before this was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
 }
 
 /// How attempts of a child ended without an end of the child: what recovery must know so that it does not go on for ever with
@@ -167,7 +171,7 @@ impl Pulse {
 
     /// The pulse of a child that another attempt begins, with what was counted before.
     pub fn begun_again(&self) -> Pulse {
-        Pulse { beat: self.beat + 1, phase: Phase::Starting, ..self.clone() }
+        Pulse { beat: self.beat + 1, phase: Phase::Starting, reading: None, ..self.clone() }
     }
 
     /// The child waits for its own children from now on.

@@ -2,6 +2,7 @@
 
 use crate::aftermath::{ChildProcesses, Inactivity, Worktree};
 use crate::outcome::Ending;
+use crate::spans::Spans;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -254,6 +255,9 @@ pub struct Report {
     /// How the answer stands to its schema; absent where there is no schema or no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<Conformance>,
+    /// How long it took. The engine says it; reports that were stored before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Spans>,
 }
 
 impl Report {
@@ -276,6 +280,7 @@ impl Report {
             processes: ChildProcesses::default(),
             stale_paths: Vec::new(),
             conformance: None,
+            spans: None,
         }
     }
 }

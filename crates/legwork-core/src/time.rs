@@ -17,8 +17,10 @@ impl Timestamp {
     }
 }
 
-/// A monotonic instant in milliseconds since some fixed point of this process. It is never stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A monotonic instant in milliseconds since about the start of this machine, so that processes of one start can compare
+/// theirs. It is stored with what says of which start it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Moment(pub u64);
 
 impl Moment {

@@ -203,7 +203,7 @@ impl Dispatcher {
             self.drain();
             self.leave_given_up();
         }
-        ending::account(&self.wiring, ending::let_go(&self.book)).await;
+        ending::account(&self.wiring, ending::let_go(&self.book, self.wiring.clock.now().mono)).await;
     }
 
     fn is_done(&self) -> bool {

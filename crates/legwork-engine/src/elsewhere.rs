@@ -9,36 +9,35 @@ use legwork_core::ports::{
     ChildView, Filter, Found, Liveness, Runner, StopNotice, Stopped, Store, StoreError,
 };
 use legwork_core::record::DelegationRecord;
+use legwork_core::spans::Sight;
 use legwork_core::steering::{Request, Scope, Wish};
-use legwork_core::time::Timestamp;
-use std::time::Duration;
 
 /// The children of `session` that have not settled and that this process does not run.
 pub(crate) async fn views(wiring: &Wiring, session: &SessionId) -> Result<Vec<ChildView>, StoreError> {
     let records = wiring.store.delegations(Filter::OpenOf(session.clone())).await?.rows;
-    let now = wiring.clock.now().wall;
+    let now = wiring.clock.now().mono;
     let mut views = Vec::new();
     for record in records.iter().filter(|record| record.owner.id != wiring.owner.id) {
-        let runner = match record.owner.liveness(wiring.processes.as_ref()) {
+        let liveness = record.owner.liveness(wiring.processes.as_ref());
+        let runner = match liveness {
             Liveness::Alive | Liveness::Unclear => Runner::Elsewhere { pid: record.owner.process.pid },
             Liveness::Dead => Runner::Nobody,
         };
+        let sight = Sight::of(record, liveness, (&wiring.owner.process, now));
         let open = (0..record.children.len()).filter(|&index| record.children[index].outcome().is_none());
-        views.extend(open.map(|task_index| view(record, task_index, (runner, now))));
+        views.extend(open.map(|task_index| view(record, task_index, (runner, sight))));
     }
     Ok(views)
 }
 
-fn view(record: &DelegationRecord, task_index: usize, (runner, now): (Runner, Timestamp)) -> ChildView {
+fn view(record: &DelegationRecord, task_index: usize, (runner, sight): (Runner, Sight)) -> ChildView {
     let (accepted, child) = (&record.accepted, &record.children[task_index]);
-    let moved = child.pulse.as_ref().map(|(_, at)| *at).or(child.started_at);
-    let since = |at: Option<Timestamp>| at.map_or(Duration::ZERO, |at| now.since(at));
     ChildView {
         state: child.state,
         runner,
         pulse: child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default(),
-        elapsed: since(child.started_at),
-        quiet: since(moved),
+        elapsed: child.worked(sight),
+        quiet: child.quiet(sight),
         ..ChildView::accepted(accepted, task_index, child.id.clone())
     }
 }

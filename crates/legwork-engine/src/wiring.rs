@@ -4,7 +4,8 @@
 use legwork_core::ports::{Processes, Store, Transcripts, Worker};
 use legwork_core::record::OwnerRecord;
 use legwork_core::time::{Moment, Now, Timestamp};
-use std::sync::Arc;
+use nix::time::{ClockId, clock_gettime};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -27,31 +28,57 @@ pub struct Wiring {
     pub owner: OwnerRecord,
 }
 
-/// Reads both clocks. The monotonic one is the runtime's, so that paused time stops it too.
+/// Reads both clocks. The monotonic one goes with the runtime's, so that paused time stops it too, and counts from the start of the
+/// machine, so that processes can compare what it says.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    start: Instant,
+    origin: Origin,
     wall: fn() -> Timestamp,
 }
 
+/// A moment by both the runtime's clock and the machine's.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    instant: std::time::Instant,
+    moment: Moment,
+}
+
 impl Clock {
-    /// A clock whose monotonic zero is now.
+    /// The clock of this process.
     pub fn start() -> Self {
         Clock::start_beside(wall)
     }
 
     /// The same, beside another wall clock than the system's.
     pub fn start_beside(wall: fn() -> Timestamp) -> Self {
-        Clock { start: Instant::now(), wall }
+        /// One for all clocks of the process, so that they agree to the millisecond.
+        static ORIGIN: OnceLock<Origin> = OnceLock::new();
+        Clock { origin: *ORIGIN.get_or_init(Origin::now), wall }
     }
 
     /// Both clocks.
     pub fn now(&self) -> Now {
-        Now { wall: (self.wall)(), mono: Moment(millis(self.start.elapsed())) }
+        Now { wall: (self.wall)(), mono: self.origin.moment(Instant::now().into_std()) }
     }
 
     pub(crate) fn instant(&self, moment: Moment) -> Instant {
-        self.start + std::time::Duration::from_millis(moment.0)
+        let Origin { instant, moment: origin } = self.origin;
+        // A runtime whose time stands still may have begun before.
+        let before = instant.checked_sub(origin.since(moment)).unwrap_or(instant);
+        Instant::from_std(before + moment.since(origin))
+    }
+}
+
+impl Origin {
+    fn now() -> Origin {
+        let up = clock_gettime(ClockId::CLOCK_MONOTONIC).map(std::time::Duration::from);
+        // No supported system lacks that clock; without it moments count from the start of the process.
+        Origin { instant: std::time::Instant::now(), moment: Moment(up.map(millis).unwrap_or_default()) }
+    }
+
+    fn moment(self, instant: std::time::Instant) -> Moment {
+        let ahead = self.moment.after(instant.saturating_duration_since(self.instant));
+        Moment(ahead.0.saturating_sub(millis(self.instant.saturating_duration_since(instant))))
     }
 }
 

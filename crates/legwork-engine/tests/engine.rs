@@ -7,6 +7,8 @@ mod adoption;
 mod calls;
 #[path = "engine/capacity.rs"]
 mod capacity;
+#[path = "engine/clocks.rs"]
+mod clocks;
 #[path = "engine/commits.rs"]
 mod commits;
 #[path = "engine/deaths.rs"]
@@ -61,6 +63,8 @@ mod trouble;
 mod troupe;
 #[path = "engine/unread.rs"]
 mod unread;
+#[path = "engine/wall.rs"]
+mod wall;
 #[path = "engine/watching.rs"]
 mod watching;
 #[path = "engine/withheld.rs"]

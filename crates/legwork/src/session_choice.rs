@@ -122,7 +122,7 @@ async fn newest(invocation: &Invocation, store: &SqliteStore) -> Result<SessionR
     let folder = invocation.paths.folder_text();
     let sessions = store.sessions(Some(&folder)).await?;
     let conversations = sessions.into_iter().filter(is_conversation);
-    conversations.max_by_key(|known| known.touched_at).ok_or_else(|| none_here(invocation))
+    conversations.max_by_key(|known| known.last).ok_or_else(|| none_here(invocation))
 }
 
 fn none_here(invocation: &Invocation) -> CliError {

@@ -29,7 +29,6 @@ pub(super) fn stopped(record: &DelegationRecord, child: &Identity, depth_max: u3
     let accepted = &record.accepted;
     let row = record.children.get(child.task_index)?;
     let entry = completion::entry(accepted, child.task_index, row)?;
-    let duration = row.started_at.zip(row.ended_at).map_or(0, |(start, end)| end.since(start).as_millis());
     Some(json!({
         "hook": "subagent_stop",
         "delegation_id": accepted.delegation,
@@ -40,7 +39,7 @@ pub(super) fn stopped(record: &DelegationRecord, child: &Identity, depth_max: u3
         "child_role": role(child, depth_max),
         "child_summary": entry.summary,
         "child_status": entry.status,
-        "duration_ms": u64::try_from(duration).unwrap_or(u64::MAX),
+        "duration_ms": u64::try_from(row.took().as_millis()).unwrap_or(u64::MAX),
         "cost_usd": entry.cost_usd,
         "cost_status": entry.cost_status,
         "tool_call_history": history(&entry),

@@ -358,7 +358,7 @@ pub struct ChildView {
     pub runner: Runner,
     /// Its counted facts.
     pub pulse: Pulse,
-    /// Since its run began; frozen when it settled.
+    /// How long its attempts took together, by clocks that only go forward; frozen when it settled.
     pub elapsed: Duration,
     /// Since its pulse last moved.
     pub quiet: Duration,

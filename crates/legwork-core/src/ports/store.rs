@@ -326,8 +326,11 @@ pub struct SessionRecord {
     pub opening: Option<String>,
     /// How many messages its history has.
     pub messages: u64,
-    /// When its history last grew.
+    /// When its history last grew; for people.
     pub touched_at: Timestamp,
+    /// Where its last message stands among those of all sessions, in the order in which they were stored; 0 without one. Whoever
+    /// wants the newest conversation goes by this, since a clock may be turned.
+    pub last: u64,
 }
 
 /// Messages to append.

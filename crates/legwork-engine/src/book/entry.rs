@@ -7,9 +7,11 @@ use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, Epoch, OwnerId};
 use legwork_core::outcome::{Force, Outcome};
 use legwork_core::pulse::Pulse;
-use legwork_core::record::DelegationRecord;
+use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::report::Report;
+use legwork_core::spans::{Reading, Spans};
 use legwork_core::time::{Moment, Now};
+use std::time::Duration;
 
 /// One delegation of this process.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ pub struct Delegated {
     pub epoch: Epoch,
     /// How many facts were handed to the store.
     pub(super) seq: u64,
+    /// Since when this process has it.
+    held_from: Moment,
+    /// How long others had it, as far as that was stored.
+    held_before: Duration,
     /// The position of each task's unit.
     unit_of: Vec<usize>,
     /// Children that have not settled, by unit.
@@ -41,8 +47,10 @@ pub struct Tracked {
     pub pulse: Pulse,
     /// When its pulse last moved.
     pub moved: Moment,
-    /// When its run began.
+    /// When its run in this process began.
     pub started: Option<Moment>,
+    /// How long its attempts in other processes took, as far as that was stored.
+    worked_before: Duration,
     /// When it settled.
     pub ended: Option<Moment>,
     /// When its patience for a stop ends and it is aborted.
@@ -54,6 +62,12 @@ pub struct Tracked {
 }
 
 impl Tracked {
+    /// How long its attempts took together until now, or until it settled.
+    pub fn worked(&self, now: Moment) -> Duration {
+        let end = self.ended.unwrap_or(now);
+        self.worked_before + self.started.map_or(Duration::ZERO, |start| end.since(start))
+    }
+
     /// Sets the end of its patience. An earlier end stays; a child that was aborted has none.
     pub(super) fn abort_by(&mut self, due: Moment) {
         let aborted = matches!(self.state, ChildState::Stopping { force: Force::Abort, .. });
@@ -69,6 +83,7 @@ impl Delegated {
             pulse: Pulse::default(),
             moved: now.mono,
             started: None,
+            worked_before: Duration::ZERO,
             ended: None,
             abort_at: None,
             warned: false,
@@ -86,6 +101,8 @@ impl Delegated {
             accepted,
             epoch,
             seq: 0,
+            held_from: now.mono,
+            held_before: Duration::ZERO,
         }
     }
 
@@ -93,9 +110,13 @@ impl Delegated {
     pub(super) fn adopted(record: &DelegationRecord, now: Now) -> Self {
         let mut delegated = Delegated::new(record.accepted.clone(), record.epoch, now);
         delegated.seq = record.seq;
+        let held = record.children.iter().filter_map(ChildRecord::spans).map(|spans| spans.held_ms).max();
+        delegated.held_before = Duration::from_millis(held.unwrap_or_default());
         for (index, child) in record.children.iter().enumerate() {
             let tracked = &mut delegated.children[index];
             tracked.state = child.state;
+            let worked_ms = child.spans().map(|spans| spans.worked_ms);
+            tracked.worked_before = Duration::from_millis(worked_ms.unwrap_or_default());
             if let Some((pulse, _)) = &child.pulse {
                 tracked.pulse = pulse.begun_again();
             }
@@ -130,14 +151,33 @@ impl Delegated {
             child.moved = now.mono;
             child.warned = false;
         }
-        let mut facts = vec![Fact::Moved { child: child.id.clone(), event, report }];
-        if child.state.outcome().is_some() {
+        let settles = child.state.outcome().is_some();
+        if settles {
             child.ended = Some(now.mono);
             child.abort_at = None;
+        }
+        let child = child.id.clone();
+        let spans = settles.then(|| self.spans(index, now.mono));
+        let report = report.map(|report| Box::new(Report { spans, ..*report }));
+        let mut facts = vec![Fact::Moved { child, event, report }];
+        if settles {
             self.open -= 1;
             facts.extend(self.settled_unit(index).or_else(|| self.notice(index)));
         }
         Some(facts)
+    }
+
+    /// How long a child took until now, or until it settled.
+    pub fn spans(&self, index: usize, now: Moment) -> Spans {
+        let child = &self.children[index];
+        let held = self.held_before + child.ended.unwrap_or(now).since(self.held_from);
+        Spans { worked_ms: millis(child.worked(now)), held_ms: millis(held) }
+    }
+
+    /// The pulse of a child as it is stored: with what the clock says.
+    pub fn noted(&self, index: usize, pulse: Pulse, now: Moment) -> Pulse {
+        let reading = Reading { spans: self.spans(index, now), at: now, moved: self.children[index].moved };
+        Pulse { reading: Some(reading), ..pulse }
     }
 
     /// Whether every child has settled.
@@ -189,4 +229,8 @@ impl Delegated {
         let settled = self.open_of_unit[position] == 0;
         settled.then(|| Fact::UnitSettled { unit: self.accepted.units[position].id.clone() })
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -128,7 +128,7 @@ pub(super) fn facts(
     Some(Inactivity {
         limit_ms: millis(limit),
         quiet_ms: millis(now.since(child.moved)),
-        ran_ms: millis(child.started.map_or(Duration::ZERO, |started| now.since(started))),
+        ran_ms: millis(child.worked(now)),
         phase,
         model_calls: child.pulse.model_calls,
         grace_ms: millis(grace(reason, options)),

@@ -8,6 +8,7 @@ use legwork_core::ids::{ChildId, Epoch};
 use legwork_core::ports::StoreError;
 use legwork_core::pulse::Pulse;
 use legwork_core::step::Fence;
+use legwork_core::time::Moment;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -18,12 +19,13 @@ const ACCOUNT_MAX: Duration = Duration::from_millis(250);
 type Account = (Epoch, Vec<(ChildId, Pulse)>);
 
 /// The pulses of the runs that end with this process and conclude nothing, as they are to be stored.
-pub(super) fn let_go(book: &Book) -> Vec<Account> {
+pub(super) fn let_go(book: &Book, now: Moment) -> Vec<Account> {
     let accounts = book.delegations().map(|delegated| {
-        let pulses = delegated.children.iter().filter_map(|child| {
+        let pulses = delegated.children.iter().enumerate().filter_map(|(index, child)| {
             let attempt = child.state.attempt_under_way()?;
             let deaths = child.pulse.deaths.but_not(attempt);
-            Some((child.id.clone(), Pulse { deaths, ..child.pulse.clone() }))
+            let pulse = Pulse { deaths, ..child.pulse.clone() };
+            Some((child.id.clone(), delegated.noted(index, pulse, now)))
         });
         (delegated.epoch, pulses.collect::<Vec<_>>())
     });

@@ -315,15 +315,16 @@ impl Chores {
 
     /// The pulses that moved since they were stored. One write a delegation, because whose it is may have changed.
     fn moved_since_stored(&mut self, pulses: &HashMap<ChildId, Pulse>, book: &Book) -> Vec<Moved> {
+        let now = self.clock.now().mono;
         let mut moved: BTreeMap<DelegationId, Moved> = BTreeMap::new();
         for (child, pulse) in pulses {
             if self.stored.get(child) == Some(&pulse.beat) {
                 continue;
             }
-            let Some((delegated, _)) = book.child(child) else { continue };
+            let Some((delegated, index)) = book.child(child) else { continue };
             let id = &delegated.accepted.delegation;
             let entry = moved.entry(id.clone()).or_insert_with(|| (id.clone(), delegated.epoch, Vec::new()));
-            entry.2.push((child.clone(), pulse.clone()));
+            entry.2.push((child.clone(), delegated.noted(index, pulse.clone(), now)));
         }
         self.stored = pulses.iter().map(|(child, pulse)| (child.clone(), pulse.beat)).collect();
         moved.into_values().collect()

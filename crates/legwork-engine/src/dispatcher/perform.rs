@@ -18,7 +18,6 @@ use legwork_core::step::Fence;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// An abort from the book; the child has its cause already.
@@ -176,10 +175,7 @@ impl Dispatcher {
             answer(self.waiting.unit_joins.remove(&unit.id), &Ok(()));
         }
         let tracked = &delegated.children[task_index];
-        let elapsed = match (tracked.started, tracked.ended) {
-            (Some(start), Some(end)) => end.since(start),
-            (None, _) | (_, None) => Duration::ZERO,
-        };
+        let elapsed = tracked.worked(self.wiring.clock.now().mono);
         self.announce_end(child, Ended { outcome, elapsed, ends_unit });
     }
 

@@ -5,7 +5,6 @@ use crate::book::{Delegated, Tracked};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::ChildView;
 use legwork_core::time::Moment;
-use std::time::Duration;
 
 impl Dispatcher {
     /// The unsettled children, and the settled ones of `delegation`.
@@ -29,7 +28,7 @@ impl Dispatcher {
         ChildView {
             state: child.state,
             pulse,
-            elapsed: child.started.map_or(Duration::ZERO, |start| end.since(start)),
+            elapsed: child.worked(now),
             quiet: end.since(moved),
             ..ChildView::accepted(&delegated.accepted, task_index, child.id.clone())
         }

@@ -266,7 +266,8 @@ pub(super) async fn left_by(
         Isolation::Shared => None,
     };
     let inactivity = child.report.as_ref().and_then(|report| report.inactivity.clone());
-    Report { worktree, inactivity, error: given_up.map(str::to_owned), ..report }
+    let error = given_up.map(str::to_owned);
+    Report { worktree, inactivity, error, spans: child.spans(), ..report }
 }
 
 /// The unit that settles with `child`, when `open` holds no child of it any more.

@@ -1,6 +1,7 @@
 //! What a second process concludes of the work of a first one that is not to be gone on with.
 
 use crate::scene::{Scene, options, owner, reported, stopped};
+use crate::wall;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
@@ -84,7 +85,7 @@ impl Processes for Says {
 async fn settle(store: &GatedStore, processes: &Says) -> Result<Recovered, RecoveryError> {
     let second = owner(2);
     store.enter(second.clone(), Timestamp(0)).await.expect("it enters");
-    let rescuer = Rescuer { store, clock: Clock::start(), owner: &second, processes };
+    let rescuer = Rescuer { store, clock: Clock::start_beside(wall::read), owner: &second, processes };
     legwork_engine::recovery::settle(rescuer, &Orphans::All, Conclusion::Reported).await
 }
 
@@ -236,7 +237,12 @@ async fn k15_a_group_of_which_something_is_left_is_looked_after_once_more() {
     let (first, second) = (owner(1), owner(2));
     for (undying, left) in [(vec![4242], 1), (vec![], 0)] {
         let says = Says { undying, ..Says::new(Liveness::Dead) };
-        let rescuer = Rescuer { store: &memory, clock: Clock::start(), owner: &second, processes: &says };
+        let rescuer = Rescuer {
+            store: &memory,
+            clock: Clock::start_beside(wall::read),
+            owner: &second,
+            processes: &says,
+        };
         legwork_engine::recovery::sweep(rescuer).await.expect("it looks");
         assert_eq!(*says.killed.lock().expect("nobody panicked"), [4242]);
         assert_eq!(memory.groups_of(&first.id).await.expect("it reads").len(), left);
@@ -249,7 +255,8 @@ async fn k34_a_sweep_spares_what_began_after_it_had_looked_who_is_dead() {
     let memory = MemoryStore::new();
     let delegation = first_process_dies(&memory).await;
     let (second, says) = (owner(2), Says::new(Liveness::Dead));
-    let rescuer = Rescuer { store: &memory, clock: Clock::start(), owner: &second, processes: &says };
+    let rescuer =
+        Rescuer { store: &memory, clock: Clock::start_beside(wall::read), owner: &second, processes: &says };
     legwork_engine::recovery::sweep(rescuer).await.expect("it looks");
     let children =
         memory.delegation(&delegation).await.expect("it reads").expect("it is stored").accepted.children;

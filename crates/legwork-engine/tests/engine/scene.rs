@@ -2,6 +2,7 @@
 //! nobody has anything to do.
 
 use crate::troupe::Troupe;
+use crate::wall;
 use legwork_core::batch::{
     Isolation, Lineage, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
 };
@@ -139,7 +140,7 @@ impl Scene {
         transcripts: Arc<dyn Transcripts>,
         process: (u32, Options),
     ) -> Scene {
-        Scene::wired(store, transcripts, Clock::start(), process).await
+        Scene::wired(store, transcripts, Clock::start_beside(wall::read), process).await
     }
 
     async fn wired(

@@ -10,7 +10,8 @@ use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 const RECORDS: &str = "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL, \
-    s.id, s.name, s.kind, s.folder, s.created_at, s.messages, s.touched_at, s.opening \
+    s.id, s.name, s.kind, s.folder, s.created_at, s.messages, s.touched_at, s.opening, \
+    coalesce((SELECT m.rowid FROM messages m WHERE m.session = s.no ORDER BY m.seq DESC LIMIT 1), 0) \
     FROM sessions s LEFT JOIN owners o ON o.id = s.holder";
 
 /// Creates a session that `holder` has open; an id or a name that is taken is refused.
@@ -88,6 +89,7 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
         opening: row.get(12)?,
         messages: counter(row.get(10)?),
         touched_at: Timestamp(row.get(11)?),
+        last: counter(row.get(13)?),
     })
 }
 

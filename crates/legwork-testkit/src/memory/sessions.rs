@@ -15,7 +15,8 @@ impl State {
         }
         self.check_name(&session.id, (session.name.as_deref(), &session.folder))?;
         let touched_at = session.at;
-        let record = SessionRecord { session, holder: Some(holder), opening: None, messages: 0, touched_at };
+        let record =
+            SessionRecord { session, holder: Some(holder), opening: None, messages: 0, touched_at, last: 0 };
         self.sessions.push(Session { record, history: Vec::new() });
         Ok(())
     }
@@ -135,8 +136,12 @@ impl State {
 
     /// Appends the messages of a turn that was let pass.
     pub(super) fn grow(&mut self, turn: Turn) -> Result<(), StoreError> {
+        let stored = self.sessions.iter().map(|session| session.record.last).max().unwrap_or_default();
         let session = self.session_mut(&turn.session)?;
         let record = &mut session.record;
+        if !turn.messages.is_empty() {
+            record.last = stored + turn.messages.len() as u64;
+        }
         record.opening = record.opening.take().or_else(|| turn.opening());
         record.messages += turn.messages.len() as u64;
         record.touched_at = turn.at;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId};
-use legwork_core::ports::{Facts, Filter, Listed, Liveness};
-use legwork_core::record::{ChildRecord, DelegationRecord};
-use legwork_core::time::Timestamp;
+use legwork_core::ports::{Facts, Filter, Listed, Liveness, Processes};
+use legwork_core::record::{ChildRecord, DelegationRecord, Process};
+use legwork_core::spans::Sight;
+use legwork_core::time::Moment;
 use legwork_engine::Clock;
 use serde_json::{Value, json};
 
@@ -65,7 +66,8 @@ pub struct Listing {
     keys_lacking: HashMap<ChildId, String>,
     /// For subagents that lost their process and ask another model than is asked here: that model.
     other_models: HashMap<ChildId, String>,
-    now: Timestamp,
+    myself: Process,
+    now: Moment,
 }
 
 impl Listing {
@@ -80,10 +82,17 @@ impl Listing {
             owners.map(|record| (record.owner.id.clone(), record.owner.liveness(&SystemProcesses))).collect();
         let handed_over = records.iter().filter(|record| outliving::has_worker(invocation, record));
         let handed_over = handed_over.map(|record| record.accepted.delegation.clone()).collect();
-        let (keys_lacking, other_models) = (HashMap::new(), HashMap::new());
-        let now = Clock::start().now().wall;
-        let mut listing =
-            Listing { records, unreadable, owners, handed_over, paused, keys_lacking, other_models, now };
+        let mut listing = Listing {
+            records,
+            unreadable,
+            owners,
+            handed_over,
+            paused,
+            keys_lacking: HashMap::new(),
+            other_models: HashMap::new(),
+            myself: SystemProcesses.myself(),
+            now: Clock::start().now().mono,
+        };
         listing.note_keys(&Keys::of(invocation));
         Ok(listing)
     }
@@ -189,17 +198,11 @@ impl Listing {
         }
     }
 
-    fn elapsed(&self, child: &ChildRecord) -> Duration {
-        child.started_at.map_or(Duration::ZERO, |start| child.ended_at.unwrap_or(self.now).since(start))
-    }
-
-    /// Since its stored pulse last moved.
-    fn quiet(&self, child: &ChildRecord) -> Duration {
-        let moved = child.pulse.as_ref().map(|(_, at)| *at).or(child.started_at);
-        match (moved, child.ended_at) {
-            (Some(moved), None) => self.now.since(moved),
-            (_, Some(_)) | (None, None) => Duration::ZERO,
-        }
+    /// How the clocks of its children are seen from here.
+    fn sight(&self, record: &DelegationRecord) -> Sight {
+        // What has settled has no clock that goes on.
+        let liveness = self.owners.get(&record.owner.id).copied().unwrap_or(Liveness::Dead);
+        Sight::of(record, liveness, (&self.myself, self.now))
     }
 
     fn to_json(&self) -> Value {
@@ -241,8 +244,8 @@ impl Listing {
             "goal": record.accepted.tasks[task_index].goal,
             "state": self.state_of(record, child),
             "phase": counted.phase,
-            "elapsed_seconds": wording::seconds(self.elapsed(child)),
-            "quiet_seconds": wording::seconds(self.quiet(child)),
+            "elapsed_seconds": wording::seconds(child.worked(self.sight(record))),
+            "quiet_seconds": wording::seconds(child.quiet(self.sight(record))),
             "tokens": {"input": counted.input, "output": counted.output},
             "cost_usd": counted.cost_usd,
             "owner_pid": record.owner.process.pid,
@@ -290,7 +293,7 @@ impl Listing {
             "  {:<18} {:<24} {:>7} {:>8}  {}",
             child.id.as_str(),
             format!("{}{phase}", self.state_of(record, child)),
-            wording::duration(self.elapsed(child)),
+            wording::duration(child.worked(self.sight(record))),
             format!("{} tok", wording::count(counted.input + counted.output)),
             wording::one_line(&record.accepted.tasks[task_index].goal, GOAL_WIDTH),
         );

@@ -8,6 +8,7 @@ mod ceilings;
 mod chat;
 mod chat_delivery;
 mod chat_screens;
+mod clocks;
 mod closing;
 mod commands;
 mod contract;

@@ -50,8 +50,7 @@ fn group(unit: &Unit) -> String {
 fn counted(arrival: &Arrival, tasks: &[Task<'_>]) -> String {
     let record = &arrival.record;
     let whole = tasks.iter().filter(|task| task.entry.is_whole()).count();
-    let end = tasks.iter().filter_map(|task| record.children.get(task.entry.task_index)?.ended_at).max();
-    let took = end.map_or(Duration::ZERO, |end| end.since(record.accepted_at));
+    let took = record.took(tasks.iter().map(|task| task.entry.task_index));
     let (input, output) = tasks.iter().fold((0, 0), |(input, output), task| {
         (input + task.entry.tokens.input, output + task.entry.tokens.output)
     });

@@ -56,6 +56,7 @@ pub async fn a_history_comes_back_in_order(place: &dyn Place) {
         opening: Some("question".to_owned()),
         messages: 5,
         touched_at: Timestamp(50),
+        last: 5,
     };
     assert_eq!(store.session(&sample::session_id(1)).await, Ok(Some(record)));
     assert_eq!(store.session(&sample::session_id(2)).await, Ok(None));

@@ -1,7 +1,6 @@
 //! What is known of one session beside its messages: the facts that every verb about sessions shows.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use legwork_agent::session::{tells_of_processes, title_of_completion, unit_of_completion};
 use legwork_core::completion::entry;
@@ -132,15 +131,13 @@ pub fn completion_json(message: &Message, delegations: &[DelegationRecord]) -> O
 
 fn metadata(record: &DelegationRecord, place: usize) -> Value {
     let indexes = &record.accepted.units[place].task_indexes;
-    let children: Vec<_> = indexes.iter().filter_map(|index| record.children.get(*index)).collect();
     let entries: Vec<_> = indexes
         .iter()
         .filter_map(|index| entry(&record.accepted, *index, record.children.get(*index)?))
         .collect();
     let completed = entries.iter().filter(|entry| entry.status == WireStatus::Completed).count();
     let flawed = entries.iter().filter(|entry| entry.flaw().is_some()).count();
-    let ended = children.iter().filter_map(|child| child.ended_at).max();
-    let took = ended.map_or(Duration::ZERO, |ended| ended.since(record.accepted_at));
+    let took = record.took(indexes.iter().copied());
     json!({
         "display_text": title_of_completion(record, place),
         "delegation_id": record.accepted.delegation,

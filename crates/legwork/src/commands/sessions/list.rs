@@ -28,7 +28,8 @@ pub async fn run(invocation: &Invocation, args: ListArgs) -> Result<(), CliError
     if let Some(store) = state::open_to_look(invocation).await? {
         let mut sessions = store.sessions((!args.all).then_some(folder.as_str())).await?;
         sessions.retain(|known| args.shell || session_choice::is_conversation(known));
-        sessions.sort_by_key(|known: &SessionRecord| std::cmp::Reverse(known.touched_at));
+        // Those in which nobody has said anything come behind the others, in the order in which they were made.
+        sessions.sort_by_key(|known: &SessionRecord| std::cmp::Reverse(known.last));
         more = sessions.len().saturating_sub(limit);
         for record in sessions.into_iter().take(limit) {
             digests.push(Digest::of(&store, record).await?);

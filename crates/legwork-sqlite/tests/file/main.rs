@@ -4,6 +4,7 @@ mod accepting;
 mod creating;
 mod damaged;
 mod full;
+mod killed;
 mod log;
 mod opening;
 mod place;

@@ -19,6 +19,7 @@ mod delegate;
 mod detach;
 mod dismiss;
 mod faults;
+mod foreign_locks;
 mod given_up;
 mod going_on;
 mod harness;

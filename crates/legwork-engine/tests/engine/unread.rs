@@ -147,3 +147,30 @@ async fn k03_what_was_kept_back_is_offered_at_once_when_what_is_below_has_ended(
     desk.until_offered(1).await;
     assert_eq!(told.elapsed(), Duration::ZERO, "nobody waited for a round");
 }
+
+/// Proves INV-6 for joins: whatever settles below after them would count as told with what they brought.
+#[tokio::test(start_paused = true)]
+async fn inv_06_a_join_waits_for_what_is_to_end_below() {
+    for whole in ["a call", "a unit"] {
+        let scene = Scene::over(MemoryStore::new(), 1, options(2)).await;
+        let ticket = scene.dispatch(&["until told"]).await;
+        scene.troupe.until_here("until told").await;
+        let caller = scene.troupe.assignments().remove(0);
+        let key = CallKey { caller: caller.child.to_string(), call: "call".to_owned() };
+        let below = NewBatch { call_key: Some(key), ..batch_from(&caller, &["finish done".to_owned()]) };
+        scene.handle.dispatch(below).await.expect("the call is accepted");
+        scene.troupe.until_here("finish done").await;
+        scene.handle.stop(Scope::Child(caller.child), StopReason::Cancelled, Force::Ask).await;
+        scene.handle.settled(&ticket.delegation).await;
+        let join = match whole {
+            "a call" => scene.handle.join(&ticket.delegation),
+            _ => scene.handle.join_unit(&ticket.delegation, &ticket.units[0].id),
+        };
+        let (joined, ()) = tokio::join!(join, async {
+            scene.pass(Duration::from_secs(1)).await;
+            scene.troupe.say("done");
+        });
+        let joined = joined.expect("it can be joined");
+        assert_eq!(unread(&joined), [child(&scene, "finish done")], "{whole}");
+    }
+}

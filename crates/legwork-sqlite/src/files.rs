@@ -55,6 +55,12 @@ impl Identity {
         Ok(Identity { device: found.dev(), inode: found.ino() })
     }
 
+    /// Its number in the file system.
+    #[cfg(test)]
+    pub(crate) const fn inode(self) -> u64 {
+        self.inode
+    }
+
     /// That of the file still stands at `path`. An open file whose name is gone takes every write, and loses it when it is
     /// closed.
     ///

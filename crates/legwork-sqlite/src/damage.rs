@@ -3,80 +3,112 @@
 //! either means for the work.
 
 use crate::files::{self, Identity};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 256 * 1024;
 /// Files that are kept open at most; beyond that what SQLite says stands.
 const KEPT_MAX: usize = 16;
+/// How long what was found stands: where one page is wrong every look at it fails, and a large file takes seconds to read.
+const STANDS: Duration = Duration::from_secs(60);
+/// How long a database that others use is waited for.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// What was read through. It is never closed: with a file of a database that is closed beside its connections a process loses all
 /// its locks on it.
-static KEPT: Mutex<Vec<(Identity, File)>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+/// A file that was read through.
+struct Kept {
+    identity: Identity,
+    file: File,
+    /// What the database was like, and when.
+    found: Option<(Instant, Second)>,
+}
 
 /// What the file is like when it is looked at again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Second {
-    /// The system does not give it.
-    Unreadable(io::Error),
+    /// It cannot be read, for this reason.
+    Unreadable(String),
     /// Nothing is wrong with it now.
     Sound,
     /// It is wrong indeed.
     Damaged,
 }
 
-/// Looks again at a database that SQLite called malformed. It reads all of it, which only happens where something is wrong.
+/// Looks again at a database that SQLite called malformed. It reads all of it, at most once in [`STANDS`].
 pub(crate) fn look_again(path: &Path) -> Second {
-    for file in [path, &files::log_path(path)] {
-        match read_through(file) {
-            Ok(Read::Whole) => {}
-            Ok(Read::NotTried) => return Second::Damaged,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Second::Unreadable(error),
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = match opened(&mut kept, path) {
+        Ok(Some(place)) => place,
+        Ok(None) => return Second::Damaged,
+        Err(error) => return Second::Unreadable(error.to_string()),
+    };
+    if let Some((at, second)) = &kept[place].found
+        && at.elapsed() < STANDS
+    {
+        return second.clone();
+    }
+    let second = look(&mut kept, place, path);
+    kept[place].found = Some((Instant::now(), second.clone()));
+    second
+}
+
+fn look(kept: &mut Vec<Kept>, place: usize, path: &Path) -> Second {
+    let log = match opened(kept, &files::log_path(path)) {
+        Ok(log) => log,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Second::Unreadable(error.to_string()),
+    };
+    for place in [Some(place), log].into_iter().flatten() {
+        if let Err(error) = read_through(&kept[place].file) {
+            return Second::Unreadable(error.to_string());
         }
     }
     match is_sound(path) {
         Ok(true) => Second::Sound,
-        Ok(false) | Err(_) => Second::Damaged,
+        Ok(false) => Second::Damaged,
+        Err(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Second::Damaged,
+            Some(_) | None => Second::Unreadable(error.to_string()),
+        },
     }
 }
 
-/// Whether a file was read.
-enum Read {
-    Whole,
-    /// Too many were looked at before.
-    NotTried,
+/// The place of the file among those that are kept open; `None` where there are too many.
+fn opened(kept: &mut Vec<Kept>, path: &Path) -> io::Result<Option<usize>> {
+    let identity = Identity::of(path)?;
+    if let Some(place) = kept.iter().position(|known| known.identity == identity) {
+        return Ok(Some(place));
+    }
+    if kept.len() >= KEPT_MAX {
+        return Ok(None);
+    }
+    kept.push(Kept { identity, file: File::open(path)?, found: None });
+    Ok(Some(kept.len() - 1))
 }
 
-fn read_through(path: &Path) -> io::Result<Read> {
-    let identity = Identity::of(path)?;
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = match kept.iter().position(|(known, _)| *known == identity) {
-        Some(place) => place,
-        None if kept.len() >= KEPT_MAX => return Ok(Read::NotTried),
-        None => {
-            kept.push((identity, File::open(path)?));
-            kept.len() - 1
-        }
-    };
+fn read_through(file: &File) -> io::Result<()> {
     let (mut piece, mut at) = (vec![0; PIECE], 0);
     loop {
-        match kept[place].1.read_at(&mut piece, at)? {
-            0 => break,
+        match file.read_at(&mut piece, at)? {
+            0 => return Ok(()),
             read => at += read as u64,
         }
     }
-    Ok(Read::Whole)
 }
 
 fn is_sound(path: &Path) -> rusqlite::Result<bool> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(LOCK_WAIT)?;
     connection.query_row("PRAGMA quick_check(1)", (), |row| Ok(row.get_ref(0)?.as_str()? == "ok"))
 }
 

@@ -99,6 +99,8 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
         Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMOPEN) if are_files_limited() => {
             return StoreError::Full(text);
         }
+        // An index that does not fit its table: no read has failed, and no quick look would see it.
+        Some(ffi::SQLITE_CORRUPT_INDEX) => return StoreError::Corrupt(text),
         Some(_) | None => {}
     }
     match error.sqlite_error_code() {
@@ -117,7 +119,7 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
             Second::Sound => {
                 StoreError::Io(format!("{text}; the file itself is sound: the system failed to read it"))
             }
-            Second::Unreadable(error) => of_io(&error, path),
+            Second::Unreadable(why) => StoreError::Io(format!("{text}; {why}")),
         },
         Some(ErrorCode::NotADatabase) => StoreError::Corrupt(text),
         // It has our mark and our version, and a part of our tables is not there.

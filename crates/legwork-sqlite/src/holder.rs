@@ -1,6 +1,8 @@
 //! Which process has the right to write, as far as the system tells: SQLite only says that somebody has it. It is for messages, and
 //! decides nothing.
 
+use crate::files;
+use nix::sys::stat::{major, minor};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -29,29 +31,28 @@ impl fmt::Display for Holder {
 
 /// The process that may write to the database at `path` now; `None` where nobody may, or the system does not tell.
 pub(crate) fn of(path: &Path) -> Option<Holder> {
-    let mut index = path.as_os_str().to_owned();
-    index.push("-shm");
-    let inode = fs::metadata(index).ok()?.ino();
+    let index = fs::metadata(files::index_path(path)).ok()?;
+    let file = format!("{:02x}:{:02x}:{}", major(index.dev()), minor(index.dev()), index.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    let pid = locks.lines().find_map(|line| writer_in(line, inode))?;
+    let pid = locks.lines().find_map(|line| writer_in(line, &file))?;
     Some(Holder { pid, stands_still: stands_still(pid) })
 }
 
-/// The process of a line of `/proc/locks` (proc(5)) that has the right to write in the file with this inode. Locks that are only
+/// The process of a line of `/proc/locks` (proc(5)) that has the right to write in this file: its device and inode. Locks that are only
 /// waited for have an arrow behind their number.
-fn writer_in(line: &str, inode: u64) -> Option<u32> {
+fn writer_in(line: &str, file: &str) -> Option<u32> {
     let mut words = line.split_whitespace().skip(1);
     if words.next() != Some("POSIX") || words.nth(1) != Some("WRITE") {
         return None;
     }
     let pid = words.next()?.parse().ok().filter(|pid| *pid > 0)?;
-    let found: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
+    let found = words.next()?;
     let first: u64 = words.next()?.parse().ok()?;
     let last: u64 = match words.next()? {
         "EOF" => u64::MAX,
         last => last.parse().ok()?,
     };
-    (found == inode && (first..=last).contains(&WRITE_BYTE)).then_some(pid)
+    (found == file && (first..=last).contains(&WRITE_BYTE)).then_some(pid)
 }
 
 fn stands_still(pid: u32) -> bool {
@@ -72,6 +73,7 @@ mod tests {
             ("2: POSIX  ADVISORY  WRITE 708 08:01:77 120 127", Some(708)),
             ("2: POSIX  ADVISORY  WRITE 708 08:01:77 0 EOF", Some(708)),
             ("2: POSIX  ADVISORY  WRITE 708 08:01:78 120 120", None),
+            ("2: POSIX  ADVISORY  WRITE 708 08:02:77 120 120", None),
             ("2: POSIX  ADVISORY  WRITE 708 08:01:77 121 124", None),
             ("2: POSIX  ADVISORY  READ 708 08:01:77 120 120", None),
             ("2: -> POSIX  ADVISORY  WRITE 708 08:01:77 120 120", None),
@@ -82,7 +84,7 @@ mod tests {
             ("", None),
         ];
         for (line, pid) in lines {
-            assert_eq!(writer_in(line, 77), pid, "{line}");
+            assert_eq!(writer_in(line, "08:01:77"), pid, "{line}");
         }
     }
 

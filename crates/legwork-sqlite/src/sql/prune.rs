@@ -31,8 +31,8 @@ pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize,
         if removed == SLICE {
             break;
         }
-        // What cannot be read may be mended, and then it is worth as much as it was.
-        if records::is_readable(connection, no)? && last_move(connection, no)? < before {
+        // What cannot be read may be mended, and then it is worth as much as it was. It is read whole only when it would go.
+        if is_older(connection, no, before)? && records::is_readable(connection, no)? {
             remove(connection, no)?;
             removed += 1;
         }
@@ -49,6 +49,15 @@ pub(crate) fn prune_stops(connection: &Connection, before: Timestamp) -> Result<
     )?;
     statement.execute((before.0,))?;
     Ok(())
+}
+
+/// Whether all of its units had come to where they are before `before`, as far as that can be read.
+fn is_older(connection: &Connection, delegation: i64, before: Timestamp) -> Result<bool, Failure> {
+    match last_move(connection, delegation) {
+        Ok(moved) => Ok(moved < before),
+        Err(failure) if failure.is_damaged_row() => Ok(false),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// When the last of its units came to where it is. A result that waited for long keeps its whole time from then on.

@@ -293,12 +293,14 @@ pub(crate) async fn written(
     };
     let now = wall_clock();
     let remains = remains(setup, record, (unit, now)).await;
-    let mut record = record.clone();
-    record.note_ended_processes(is_group_living);
-    let arrival = Arrival { record, unit, missed, below, remains, now };
+    let record = record.clone();
+    let mut arrival = Arrival { record, unit, missed, below, remains, now };
     let bytes_max = completion::bytes_max(setup.model.facts().window);
     let spill = setup.spill.clone();
-    let writing = tokio::task::spawn_blocking(move || completion::write(&arrival, bytes_max, &spill));
+    let writing = tokio::task::spawn_blocking(move || {
+        arrival.record.note_ended_processes(is_group_living);
+        completion::write(&arrival, bytes_max, &spill)
+    });
     writing.await.inspect_err(|error| tracing::error!(%error, "BUG: a completion could not be written")).ok()
 }
 

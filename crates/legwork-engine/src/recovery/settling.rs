@@ -267,7 +267,9 @@ pub(super) async fn left_by(
     };
     let inactivity = child.report.as_ref().and_then(|report| report.inactivity.clone());
     let error = given_up.map(str::to_owned);
-    Report { worktree, inactivity, error, spans: child.spans(), ..report }
+    // One whose process died before a reading was stored has worked for no time that anybody has measured.
+    let spans = Some(child.spans().unwrap_or_default());
+    Report { worktree, inactivity, error, spans, ..report }
 }
 
 /// The unit that settles with `child`, when `open` holds no child of it any more.

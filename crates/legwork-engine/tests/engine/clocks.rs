@@ -1,7 +1,7 @@
 //! A wall clock that is turned: no duration and no order changes, nothing stalls, and nothing that waits is removed (K10).
 
 use crate::desk::Desk;
-use crate::scene::{DEAD, Scene, batch, options, pushed};
+use crate::scene::{DEAD, Scene, batch, options, pushed, reported};
 use crate::wall;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::{DelegationId, SessionId};
@@ -9,7 +9,7 @@ use legwork_core::outcome::Outcome;
 use legwork_core::ports::{ChildView, Delegator, Facts, Filter, Runner};
 use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
-use legwork_engine::recovery::Orphans;
+use legwork_engine::recovery::{Conclusion, Orphans, Rescuer, settle};
 use legwork_testkit::memory::MemoryStore;
 use std::time::Duration;
 
@@ -192,4 +192,26 @@ async fn k10_a_child_that_is_reported_as_lost_took_as_long_as_it_is_known_to_hav
     let result = BatchResult::of(&record);
     about(15, seconds(result.results[0].duration_seconds), "as far as it is known");
     about(15, seconds(result.total_duration_seconds), "the call");
+}
+
+/// Of one whose process died at once nobody has measured anything.
+#[tokio::test(start_paused = true)]
+async fn k10_a_child_whose_process_died_before_it_was_heard_of_took_no_time() {
+    let memory = MemoryStore::new();
+    let dead = Scene::over(memory.clone(), DEAD, options(1)).await;
+    let ticket = dead.handle.dispatch(reported(&["until told"])).await.expect("it is accepted");
+    dead.troupe.until_here("until told").await;
+    assert_eq!(dead.stored(&ticket.delegation).await.children[0].reading(), None, "nothing is stored of it");
+    drop(dead);
+    wall::turn(40 * DAY);
+    let heir = Scene::over(memory.clone(), 2, options(1)).await;
+    let wiring = &heir.wiring;
+    let (clock, owner, processes) = (wiring.clock, &wiring.owner, wiring.processes.as_ref());
+    let rescuer = Rescuer { store: heir.store.as_ref(), clock, owner, processes };
+    settle(rescuer, &Orphans::All, Conclusion::Reported).await.expect("the store works");
+    let record = heir.stored(&ticket.delegation).await;
+    assert_eq!(record.children[0].outcome(), Some(Outcome::Lost));
+    let result = BatchResult::of(&record);
+    about(0, seconds(result.results[0].duration_seconds), "nobody knows");
+    about(0, seconds(result.total_duration_seconds), "the call");
 }

@@ -23,7 +23,10 @@ fn kill_01_the_switch_can_be_set_read_and_set_back_from_any_process() {
     assert_eq!(pause(&home, &[]), json!({"paused": true, "changed": false}));
     let told = home.legwork(&["pause"]).run();
     assert!(told.stdout.starts_with("paused: ") && told.stdout.contains("legwork pause off"), "{told}");
-    assert_eq!(home.legwork(&["ps", "--json"]).run().json(), json!({"delegations": [], "paused": true}));
+    assert_eq!(
+        home.legwork(&["ps", "--json"]).run().json(),
+        json!({"delegations": [], "unreadable": [], "paused": true})
+    );
     let list = home.legwork(&["ps"]).run();
     assert!(list.stdout.contains("paused: no new subagent starts"), "{list}");
     let doctor = home.legwork(&["doctor", "--offline"]).run();

@@ -168,6 +168,25 @@ impl Models {
         }
     }
 
+    /// Whether `--model` leads to what this route asks: this process asks other models, and one that is started with that of the
+    /// route asks it in the same place. Whether the key is to be had there is not asked.
+    pub fn leads_to(&self, wanted: &Route) -> bool {
+        let here = [&self.main, &self.children];
+        if here.iter().any(|route| route.model == wanted.model) {
+            return false;
+        }
+        let common =
+            CommonArgs { model: Some(wanted.model.clone()), quiet: true, ..self.invocation.common.clone() };
+        let invocation = Invocation { common, ..self.invocation.clone() };
+        match invocation.settings().and_then(|settings| configured(&invocation, &settings)) {
+            Ok(there) => there.iter().any(|route| is_same_place(route, wanted)),
+            Err(error) => {
+                tracing::debug!(%error, "where that model would be asked cannot be told");
+                here.iter().any(|route| route.base_url == wanted.base_url)
+            }
+        }
+    }
+
     /// Builds the models of a choice and keeps them.
     fn learn(&self, choice: ModelChoice) -> Result<Known, CliError> {
         let route = route(&choice);
@@ -334,6 +353,11 @@ pub fn configured(invocation: &Invocation, settings: &Settings) -> Result<[Route
     let main = invocation.model(settings, embedded::AVAILABLE)?;
     let children = main.for_children(settings, &invocation.environment)?;
     Ok([route(&main), route(&children)])
+}
+
+/// Whether two routes ask the same model at the same address.
+fn is_same_place(one: &Route, other: &Route) -> bool {
+    (&one.model, &one.base_url) == (&other.model, &other.base_url)
 }
 
 /// Whether two routes lead to the same models with the same keys.

@@ -216,7 +216,7 @@ pub async fn cannot_go_on(workplace: &Workplace, recovered: &Recovered) -> Optio
 }
 
 /// The command that goes on with a delegation of which a subagent asks a model that this process was not started with. `None` where
-/// it is not the choice of the model that is lacking, or a table of the configuration decides about it.
+/// it is not the choice of the model that is lacking but its key or its address, or a table of the configuration decides about it.
 async fn way_on(workplace: &Workplace, id: &DelegationId) -> Option<String> {
     let record = match workplace.store.delegation(id).await {
         Ok(record) => record?,
@@ -228,7 +228,8 @@ async fn way_on(workplace: &Workplace, id: &DelegationId) -> Option<String> {
     let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
     let mut routes = open.map(|(index, _)| record.accepted.setting_of(index).route);
     let lacking = routes.find(|route| workplace.models.model(route).is_err())?;
-    lacking.table.is_none().then(|| with_model(id, &lacking.model))
+    let helps = lacking.table.is_none() && workplace.models.leads_to(&lacking);
+    helps.then(|| with_model(id, &lacking.model))
 }
 
 /// The command that goes on with a delegation with this model.

@@ -398,6 +398,15 @@ fn k29_without_the_key_the_work_waits_and_it_is_said_why() {
     let refused =
         home.legwork(&["results", &id, "--wait", "--json"]).env("LEGWORK_MODEL", "openai/another").run();
     refused.assert_refused(3, "no_model", &[&id, "openai/test"]);
+    assert!(format!("{refused}").contains("--wait --model openai/test"), "{refused}");
+    let keyless = home.legwork(&["results", &id, "--wait", "--json"]).without("LEGWORK_API_KEY");
+    let elsewhere =
+        home.legwork(&["results", &id, "--wait", "--json"]).env("LEGWORK_BASE_URL", "http://127.0.0.1:9/v1");
+    for order in [keyless, elsewhere] {
+        let refused = order.run();
+        refused.assert_refused(3, "no_model", &[&id, "configure what it needs"]);
+        assert!(!format!("{refused}").contains("--model"), "it is the model that was configured: {refused}");
+    }
     let looked = home.legwork(&["ps"]).without("LEGWORK_API_KEY").run();
     assert!(looked.stderr.contains("LEGWORK_API_KEY"), "{looked}");
     let ended = results(&home, &id);

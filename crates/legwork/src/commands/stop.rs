@@ -32,6 +32,25 @@ struct Aim {
     children: Vec<ChildId>,
 }
 
+/// What is meant: what can be read of it, and what cannot.
+#[derive(Default)]
+struct Meant {
+    aims: Vec<Aim>,
+    /// A stop of these is stored as well: a process that runs them needs none of their rows to end them.
+    unreadable: Vec<DelegationId>,
+}
+
+/// What is answered.
+#[derive(Default)]
+struct Answer {
+    stopped: Vec<ChildId>,
+    pending: Vec<ChildId>,
+    /// Asked to stop; nobody can read whether they have ended.
+    unreadable: Vec<DelegationId>,
+    /// Requests that are kept for whoever goes on with the work.
+    kept: usize,
+}
+
 /// Asks for the stop and waits for it.
 ///
 /// # Errors
@@ -40,16 +59,19 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     let Some(store) = state::open_to_look(invocation).await? else {
         return match args.id.first() {
             Some(id) => Err(lookup::unknown(id)),
-            None => answer(invocation, &[], &[], 0),
+            None => answer(invocation, &Answer::default()),
         };
     };
     drop(store);
     let store = state::open_to_work(invocation)?;
     let owner = Owner::new();
-    let aims = aims(invocation, &store, args).await?;
+    let Meant { aims, unreadable } = meant(invocation, &store, args).await?;
     let (dead, mut alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
     for aim in &alive {
         store.ask(request(&owner, aim.scope.clone())).await?;
+    }
+    for id in &unreadable {
+        store.ask(request(&owner, Scope::Delegation(id.clone()))).await?;
     }
     if !invocation.common.quiet {
         tell_of_silent(&store, &alive).await?;
@@ -61,7 +83,7 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     let (mut stopped, mut pending) = wait(&store, &alive).await?;
     stopped.extend(orphaned.ended);
     pending.extend(orphaned.left);
-    answer(invocation, &stopped, &pending, orphaned.kept)
+    answer(invocation, &Answer { stopped, pending, unreadable, kept: orphaned.kept })
 }
 
 /// What became of the stops of work whose process has died.
@@ -145,26 +167,30 @@ async fn tell_of_silent(store: &SqliteStore, aims: &[Aim]) -> Result<(), CliErro
     Ok(())
 }
 
-async fn aims(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Vec<Aim>, CliError> {
+async fn meant(invocation: &Invocation, store: &SqliteStore, args: &StopArgs) -> Result<Meant, CliError> {
     if args.all {
-        return Ok(wholes(invocation, &store.delegations(Filter::Open).await?));
+        return Ok(wholes(invocation, store.delegations(Filter::Open).await?));
     }
     if let Some(session) = &args.session {
         return of_session(invocation, store, session).await;
     }
-    let mut aims = Vec::new();
+    let mut meant = Meant::default();
     for typed in &args.id {
         match lookup::find(invocation, store, typed).await? {
-            Target::Delegation(record) => aims.push(whole(&record)),
-            Target::Unit(record, place) => aims.push(of_unit(&record, place)),
-            Target::Child(record, task_index) => aims.push(of_child(&record, task_index)),
-            Target::Session(id) => aims.extend(open_of(invocation, store, &id).await?),
+            Target::Delegation(record) => meant.aims.push(whole(&record)),
+            Target::Unit(record, place) => meant.aims.push(of_unit(&record, place)),
+            Target::Child(record, task_index) => meant.aims.push(of_child(&record, task_index)),
+            Target::Session(id) => {
+                let Meant { aims, unreadable } = open_of(invocation, store, &id).await?;
+                meant.aims.extend(aims);
+                meant.unreadable.extend(unreadable);
+            }
         }
     }
-    Ok(aims)
+    Ok(meant)
 }
 
-async fn of_session(invocation: &Invocation, store: &SqliteStore, typed: &str) -> Result<Vec<Aim>, CliError> {
+async fn of_session(invocation: &Invocation, store: &SqliteStore, typed: &str) -> Result<Meant, CliError> {
     match lookup::find(invocation, store, typed).await? {
         Target::Session(id) => open_of(invocation, store, &id).await,
         Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => {
@@ -178,16 +204,16 @@ async fn open_of(
     invocation: &Invocation,
     store: &SqliteStore,
     session: &SessionId,
-) -> Result<Vec<Aim>, CliError> {
-    Ok(wholes(invocation, &store.delegations(Filter::OpenOf(session.clone())).await?))
+) -> Result<Meant, CliError> {
+    Ok(wholes(invocation, store.delegations(Filter::OpenOf(session.clone())).await?))
 }
 
-/// What cannot be read cannot be stopped here, and is named.
-fn wholes(invocation: &Invocation, open: &Listed<DelegationRecord, DelegationId>) -> Vec<Aim> {
+/// What cannot be read is named.
+fn wholes(invocation: &Invocation, open: Listed<DelegationRecord, DelegationId>) -> Meant {
     if !invocation.common.quiet {
         orphans::tell_unreadable(&open.unreadable);
     }
-    open.rows.iter().map(whole).collect()
+    Meant { aims: open.rows.iter().map(whole).collect(), unreadable: open.unreadable }
 }
 
 fn whole(record: &DelegationRecord) -> Aim {
@@ -318,14 +344,10 @@ async fn wait(store: &SqliteStore, aims: &[Aim]) -> Result<(Vec<ChildId>, Vec<Ch
     }
 }
 
-fn answer(
-    invocation: &Invocation,
-    stopped: &[ChildId],
-    pending: &[ChildId],
-    kept: usize,
-) -> Result<Exit, CliError> {
+fn answer(invocation: &Invocation, answer: &Answer) -> Result<Exit, CliError> {
+    let Answer { stopped, pending, unreadable, kept } = answer;
     if invocation.common.json {
-        stdout::print_json(&json!({"stopped": stopped, "pending": pending}))?;
+        stdout::print_json(&json!({"stopped": stopped, "pending": pending, "unreadable": unreadable}))?;
     } else {
         let ids = |children: &[ChildId]| children.iter().map(ChildId::as_str).collect::<Vec<_>>().join(", ");
         if !stopped.is_empty() {
@@ -334,11 +356,18 @@ fn answer(
         if !pending.is_empty() {
             stdout::print(&format!("asked to stop, not ended yet: {}", ids(pending)))?;
         }
-        if stopped.is_empty() && pending.is_empty() {
+        if !unreadable.is_empty() {
+            let ids: Vec<&str> = unreadable.iter().map(DelegationId::as_str).collect();
+            stdout::print(&format!(
+                "asked to stop, and nobody can read whether it has ended: {}",
+                ids.join(", ")
+            ))?;
+        }
+        if stopped.is_empty() && pending.is_empty() && unreadable.is_empty() {
             stdout::print("nothing was running there")?;
         }
     }
-    if kept > 0 && !invocation.common.quiet {
+    if *kept > 0 && !invocation.common.quiet {
         stderr::tell(&format!(
             "note: {kept} of these belonged to a process that has died; what is not ended is stopped when somebody goes on with it"
         ));

@@ -41,7 +41,7 @@ fn k12_a_stop_of_one_child_stops_that_child_only() {
     let server = ScriptedServer::start(scripts());
     let home = Home::with(&server);
     let (running, _, ids) = under_way(&server, &home, 1);
-    assert_eq!(stop(&home, &[&ids[0]]), json!({"stopped": [ids[0]], "pending": []}));
+    assert_eq!(stop(&home, &[&ids[0]]), json!({"stopped": [ids[0]], "pending": [], "unreadable": []}));
     assert!(home.commands().is_empty(), "its processes are gone when the stop is answered");
     home.wait_for_states(&["interrupted", "running"]);
     server.gate("held").open();
@@ -126,7 +126,11 @@ fn k12_a_stop_in_the_middle_of_a_tree_reaches_what_is_below_and_nothing_above() 
     home.wait_for_processes("sleep 998", 3);
     let (middle, leaf) = ends_of_the_tree(&home);
     let stopped = stop(&home, &[&middle]);
-    assert_eq!(stopped, json!({"stopped": [middle, leaf], "pending": []}), "all that was below is listed");
+    assert_eq!(
+        stopped,
+        json!({"stopped": [middle, leaf], "pending": [], "unreadable": []}),
+        "all that was below is listed"
+    );
     let ended = running.wait();
     home.assert_nothing_runs();
     assert_eq!(ended.code, 1, "{ended}");
@@ -168,7 +172,7 @@ fn inv_13_what_a_killed_turn_left_running_ends_with_a_stop_and_with_the_deletion
         killed.kill();
         home.wait_for_processes("sleep 998", 3);
         if way == "stop" {
-            assert_eq!(stop(&home, &["--all"]), json!({"stopped": [], "pending": []}));
+            assert_eq!(stop(&home, &["--all"]), json!({"stopped": [], "pending": [], "unreadable": []}));
         } else {
             let sessions = home.legwork(&["sessions", "list", "--json"]).run().json();
             let sessions = sessions["sessions"].as_array().expect("a list");
@@ -195,12 +199,12 @@ fn k12_a_stop_of_one_orphaned_child_ends_it_at_once_and_its_siblings_go_on() {
         let (running, id, ids) = under_way(&server, &home, 1);
         running.kill();
         let stopped = if twice { stop(&home, &[&ids[0], &ids[0]]) } else { stop(&home, &[&ids[0]]) };
-        assert_eq!(stopped, json!({"stopped": [ids[0]], "pending": []}));
+        assert_eq!(stopped, json!({"stopped": [ids[0]], "pending": [], "unreadable": []}));
         assert!(home.commands().is_empty(), "its processes are gone when the stop is answered");
         let shown = home.legwork(&["show", &ids[0], "--json"]).run().json();
         assert_eq!(shown["outcome"]["status"], json!("interrupted"), "{shown}");
         let again = stop(&home, &[&ids[0]]);
-        assert_eq!(again, json!({"stopped": [], "pending": []}));
+        assert_eq!(again, json!({"stopped": [], "pending": [], "unreadable": []}));
         server.gate("held").open();
         let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
         assert_eq!(ended.statuses(), ["interrupted", "completed"], "{ended}");
@@ -228,7 +232,11 @@ fn k12_a_stop_in_the_middle_of_an_orphaned_tree_ends_what_is_below_and_nothing_a
     let (middle, leaf) = ends_of_the_tree(&home);
     running.kill();
     let stopped = stop(&home, &[&middle]);
-    assert_eq!(stopped, json!({"stopped": [middle, leaf], "pending": []}), "all that was below is listed");
+    assert_eq!(
+        stopped,
+        json!({"stopped": [middle, leaf], "pending": [], "unreadable": []}),
+        "all that was below is listed"
+    );
     home.assert_nothing_runs();
     for child in [&middle, &leaf] {
         let shown = home.legwork(&["show", child, "--json"]).run().json();
@@ -258,7 +266,7 @@ fn k34_a_stop_beside_a_process_that_stands_still_says_why_it_waits_and_until_whe
     });
     running.signal(Signal::SIGCONT);
     let ended = order.wait();
-    assert_eq!(ended.json(), json!({"stopped": [ids[0]], "pending": []}), "{ended}");
+    assert_eq!(ended.json(), json!({"stopped": [ids[0]], "pending": [], "unreadable": []}), "{ended}");
     server.gate("held").open();
     assert_eq!(running.wait().statuses(), ["interrupted", "completed"]);
     home.assert_nothing_runs();
@@ -272,7 +280,7 @@ fn what_does_not_exist_cannot_be_stopped() {
         "not_found",
         &["deleg_00000000"],
     );
-    assert_eq!(stop(&home, &["--all"]), json!({"stopped": [], "pending": []}));
+    assert_eq!(stop(&home, &["--all"]), json!({"stopped": [], "pending": [], "unreadable": []}));
     assert!(!home.state().exists(), "nothing is made by a stop of nothing");
     let server = ScriptedServer::start(Scripts::default());
     let home = Home::with(&server);

@@ -17,7 +17,8 @@ use legwork_core::completion::BatchResult;
 use legwork_core::ids::{DelegationId, Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
+    Conversations, Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice,
+    StoreError,
 };
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
@@ -34,7 +35,7 @@ use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Attention, EndedBy, Meant, Signals};
 use crate::wire::{self, Workplace};
-use crate::{orphans, session_choice, state, stderr, stdout, wording};
+use crate::{orphans, owner, session_choice, state, stderr, stdout, wording};
 
 /// Said of an answer that did not come in time.
 const RELEASED: &str = "the program was told to end before the answer was there; it goes on from the last finished step when the \
@@ -81,6 +82,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         return Ok(exit);
     }
     state::tell_of_pause(invocation, &workplace.store).await?;
+    let damaged = damaged_before(&workplace, stored.as_ref()).await;
     let setup = setup(invocation, &settings, (&workplace, stored), prompt)?;
     let session = setup.which.id().clone();
     let quiet = invocation.common.quiet;
@@ -116,10 +118,10 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     signals.allow(workplace.stop_grace());
     let told = match ended {
         Ok(Ended::Answered(outcome)) => {
-            signals.unless_insisted(told_of(&workplace, &session, *outcome)).await
+            signals.unless_insisted(told_of(&workplace, (&session, &damaged), *outcome)).await
         }
         Ok(Ended::Cut) => {
-            signals.unless_insisted(told_of(&workplace, &session, unanswered(&attention))).await
+            signals.unless_insisted(told_of(&workplace, (&session, &damaged), unanswered(&attention))).await
         }
         Ok(Ended::LeftAtOnce) => None,
         Err(error) => {
@@ -158,7 +160,7 @@ async fn not_asked(
     session: &SessionId,
 ) -> Result<(), CliError> {
     if !signals.has_insisted() {
-        let told = told_of(workplace, session, without_answer(NOT_ASKED)).await;
+        let told = told_of(workplace, (session, &[]), without_answer(NOT_ASKED)).await;
         print(invocation, session, told, signals).await?;
         how_to_go_on(invocation, session);
     }
@@ -200,9 +202,10 @@ async fn go_on(
     workplace: &Workplace,
     session: &SessionId,
 ) -> Result<(), CliError> {
+    let orphans = Orphans::OfSession(session.clone());
+    spare_a_holder(workplace, session, &orphans).await?;
     let patience = session_choice::Patience::of(settings, invocation);
     session_choice::hold_in_time(&workplace.store, &workplace.owner, (session, patience)).await?;
-    let orphans = Orphans::OfSession(session.clone());
     // A prompt is answered after all that came before it, so nothing is begun of what would not come to an end.
     let lacking = workplace.handle.lacking(&orphans).await?;
     if let Some(error) = orphans::cannot_go_on(workplace, &lacking).await {
@@ -213,6 +216,27 @@ async fn go_on(
         stderr::tell("note: the prompt is asked when their results are there");
     }
     orphans::cannot_go_on(workplace, &recovered).await.map_or(Ok(()), Err)
+}
+
+/// Refuses a session whose process may stand still where this one could not go on with what that one runs: it is declared gone only
+/// by somebody who can (K34).
+async fn spare_a_holder(
+    workplace: &Workplace,
+    session: &SessionId,
+    orphans: &Orphans,
+) -> Result<(), CliError> {
+    let record = workplace.store.session(session).await?;
+    let Some(holder) = record.as_ref().and_then(session_choice::holder_alive) else { return Ok(()) };
+    if owner::may_stand_still(workplace.store.as_ref(), holder).await?.is_none() {
+        return Ok(());
+    }
+    let Some(lacks) = workplace.handle.obstacle(orphans).await? else { return Ok(()) };
+    let pid = holder.process.pid;
+    let message = format!(
+        "the session {session} is open in process {pid}, which does not renew its lease, and its work could not go on here: {lacks}"
+    );
+    Err(CliError::new(Kind::NoModel, message)
+        .with_hint("nothing was taken from that process; configure what is needed and run the command again"))
 }
 
 /// What is said where the agent has not ended in time.
@@ -326,8 +350,12 @@ impl Told {
 }
 
 /// Waits a bounded time for what a stop cut off, and gathers what was delegated. What cannot be read of it is said apart: the
-/// answer is there, and no start has failed.
-async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome) -> Told {
+/// answer is there, and no start has failed. What was `damaged` before the prompt is none of its work.
+async fn told_of(
+    workplace: &Workplace,
+    (session, damaged): (&SessionId, &[DelegationId]),
+    outcome: RunOutcome,
+) -> Told {
     let RunOutcome { mut report, delegations, arrivals_answered } = outcome;
     if report.ending == Ending::Interrupted && report.error.is_none() && report.answer.is_none() {
         report.error = Some("it was stopped before there was an answer".to_owned());
@@ -365,13 +393,25 @@ async fn told_of(workplace: &Workplace, session: &SessionId, outcome: RunOutcome
         whole = false;
         Listed::default()
     });
-    for id in &records.unreadable {
+    for id in records.unreadable.iter().filter(|id| !damaged.contains(id)) {
         stderr::tell(&format!("error: what {id} took cannot be read, and is not counted"));
         whole = false;
     }
     let records = records.rows;
     let totals = Totals::of(&report, &delegated, &records);
     Told { report, delegations: printed, totals, whole }
+}
+
+/// The delegations of a stored session that could not be read before the prompt was asked.
+async fn damaged_before(workplace: &Workplace, stored: Option<&SessionRecord>) -> Vec<DelegationId> {
+    let Some(record) = stored else { return Vec::new() };
+    match workplace.store.delegations(Filter::Of(record.session.id.clone())).await {
+        Ok(listed) => listed.unreadable,
+        Err(error) => {
+            tracing::debug!(%error, "what cannot be read of earlier turns cannot be told; it is named after this one");
+            Vec::new()
+        }
+    }
 }
 
 /// What became of a delegation, and whether that is a success; `None` when it is not stored any more.

@@ -188,6 +188,27 @@ fn k34_who_has_no_model_takes_no_session_from_a_process_that_stands_still() {
     );
 }
 
+/// Nor does who has another model, where a subagent of it asks that of the process.
+#[test]
+fn k34_who_has_another_model_takes_no_session_with_work_from_a_process_that_stands_still() {
+    let scripts = Scripts::default().agent(PIECE, Script::new().step(gate("here").say("the answer")));
+    let prompt = Script::new()
+        .step(call("delegate_task", json!({"goal": "this is the piece of work"})))
+        .step(say("the first is done"));
+    let server = ScriptedServer::start(scripts.agent("the prompt", prompt));
+    let home = Home::with(&server);
+    let owner = hasty(home.legwork(&["run", "this is the prompt"])).start();
+    server.gate("here").wait_reached();
+    owner.signal(Signal::SIGSTOP);
+    until_stale(&home);
+    let other = home.legwork(&["run", "and now?", "--last", "--json"]).env("LEGWORK_MODEL", "openai/another");
+    hasty(other).run().assert_refused(3, "no_model", &["does not renew its lease", "openai/test"]);
+    owner.signal(Signal::SIGCONT);
+    server.gate("here").open();
+    let ended = owner.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "the first is done\n"), "nothing was taken: {ended}");
+}
+
 /// Whoever waits for results watches the process that works on them, and goes on with them when that stands still.
 #[test]
 fn k34_a_wait_for_results_goes_on_with_work_of_a_process_that_stands_still() {

@@ -109,6 +109,8 @@ struct Look {
     recovered: Recovered,
     /// What is open of what was named.
     open: Vec<DelegationRecord>,
+    /// What has settled and is left where it is, since its session cannot be read.
+    left: Vec<DelegationRecord>,
 }
 
 async fn work(
@@ -129,8 +131,9 @@ async fn work(
             looked = look((workplace, orphans), &mut taken) => looked,
         };
         let pause = match looked {
-            Ok(Look { recovered, open }) => {
+            Ok(Look { recovered, open, left }) => {
                 trouble.is_over();
+                left.iter().filter(|_| !quiet).for_each(tell_of_left);
                 if !std::mem::replace(&mut told_of_pause, true) {
                     tell_of_pause(invocation, workplace).await;
                 }
@@ -179,8 +182,8 @@ async fn look(
     taken.extend(recovered.taken.iter().cloned());
     // Asked first: what settles after that is put aside before the next time it is asked.
     let open = open(workplace, orphans).await?;
-    put_aside(workplace, taken).await?;
-    Ok(Look { recovered, open })
+    let left = put_aside(workplace, taken).await?;
+    Ok(Look { recovered, open, left })
 }
 
 /// How work that was named has come to its end, if it has.
@@ -218,8 +221,12 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
 }
 
 /// Results of the shell have no conversation to go to: they are put aside for `legwork results`. Those of a conversation
-/// wait for it.
-async fn put_aside(workplace: &Workplace, taken: &mut HashSet<DelegationId>) -> Result<(), StoreError> {
+/// wait for it, and so do those of which it cannot be read what they are for; these are given back, each once.
+async fn put_aside(
+    workplace: &Workplace,
+    taken: &mut HashSet<DelegationId>,
+) -> Result<Vec<DelegationRecord>, StoreError> {
+    let mut left = Vec::new();
     for id in taken.clone() {
         let record = match workplace.store.delegation(&id).await {
             Ok(record) => record,
@@ -230,14 +237,26 @@ async fn put_aside(workplace: &Workplace, taken: &mut HashSet<DelegationId>) -> 
         if record.as_ref().is_some_and(|record| !record.is_settled()) {
             continue;
         }
-        if let Some(record) = record
-            && of_a_shell(workplace, &record).await?
-        {
-            park(workplace, &record).await?;
+        if let Some(record) = record {
+            match of_a_shell(workplace, &record).await {
+                Ok(true) => park(workplace, &record).await?,
+                Ok(false) => {}
+                Err(StoreError::Corrupt(_)) => left.push(record),
+                Err(error) => return Err(error),
+            }
         }
         taken.remove(&id);
     }
-    Ok(())
+    Ok(left)
+}
+
+/// Says of a result that it stays where it is.
+fn tell_of_left(record: &DelegationRecord) {
+    let (id, session) = (&record.accepted.delegation, &record.accepted.lineage.session);
+    stderr::tell(&format!(
+        "warning: the session {session} cannot be read, so that the results of {id} stay where they are; `legwork results {id}` prints \
+         them, and `legwork doctor` says more"
+    ));
 }
 
 async fn of_a_shell(workplace: &Workplace, record: &DelegationRecord) -> Result<bool, StoreError> {

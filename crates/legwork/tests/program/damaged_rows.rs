@@ -1,7 +1,7 @@
 //! One row of the store that cannot be read any more: it costs the work that it belongs to, is named by its id, and stays.
 //! Everything else of the folder goes on.
 
-use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, gate, say};
+use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ fn it_is_told(home: &Home, session: &str, damaged: &str) {
     let of_session = home.legwork(&["show", session, "--json"]).run();
     assert_eq!(of_session.json()["unreadable"][0], json!(damaged), "{of_session}");
     let stopped = home.legwork(&["stop", "--all", "--json"]).run();
-    assert_eq!(stopped.code, 0, "{stopped}");
+    assert_eq!((stopped.code, &stopped.json()["unreadable"]), (0, &json!([damaged])), "{stopped}");
     assert!(stopped.stderr.contains(damaged), "{stopped}");
     let deleted = home.legwork(&["sessions", "delete", session, "--yes", "--json"]).run();
     deleted.assert_refused(1, "refused", &["nothing was deleted"]);
@@ -217,4 +217,74 @@ fn k35_doctor_names_journals_and_conversations_that_cannot_be_read() {
     for told in [doctor, shown, opened] {
         assert!(!format!("{told}").contains(SECRET), "{told}");
     }
+}
+
+/// What is damaged of an earlier turn is none of what a later prompt delegates.
+/// Proves K35.
+#[test]
+fn k35_what_is_damaged_of_an_earlier_turn_does_not_spoil_a_later_prompt() {
+    let prompt = Script::from_fn(|talk: &Conversation| match talk.last_text().contains("please delegate") {
+        true => call("delegate_task", json!({"goal": "this is piece one of the work"})),
+        false => say("noted"),
+    });
+    let piece = Script::from_fn(|_: &Conversation| say("the piece is done"));
+    let server = ScriptedServer::start(Scripts::default().agent("piece one", piece).otherwise(prompt));
+    let home = Home::with(&server);
+    let first = home.legwork(&["run", "please delegate", "--json"]).run();
+    assert_eq!(first.code, 0, "{first}");
+    let damaged = first.json()["delegations"][0]["delegation_id"].as_str().expect("an id").to_owned();
+    change(&home, DAMAGES[0], &damaged);
+    let second = home.legwork(&["run", "please delegate", "--last", "--json"]).run();
+    assert_eq!((second.code, &second.json()["answer"]), (0, &json!("noted")), "{second}");
+    assert_eq!(second.json()["delegations"].as_array().map(Vec::len), Some(1), "{second}");
+    assert!(!second.stderr.contains("is not counted"), "{second}");
+}
+
+/// The stop is stored for whoever runs it: that process needs none of the rows.
+/// Proves K35.
+#[test]
+fn k35_k12_a_stop_of_everything_reaches_work_that_cannot_be_read() {
+    let child = Script::new().step(call("terminal", json!({"command": "sleep 997"}))).step(say("done"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(child));
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "any"]).start();
+    let id = running.delegation();
+    home.wait_for_processes("sleep 997", 1);
+    change(&home, DAMAGES[0], &id);
+    let stopped = home.legwork(&["stop", "--all"]).run();
+    assert_eq!(stopped.code, 0, "{stopped}");
+    assert!(stopped.stdout.contains(&id) && !stopped.stdout.contains("nothing was running"), "{stopped}");
+    until("its command to be ended", || home.commands().is_empty().then_some(()));
+    running.kill();
+}
+
+/// It is said once, the result stays, and the others go on.
+/// Proves K35.
+#[test]
+fn k35_a_session_that_cannot_be_read_ends_no_worker() {
+    let server = pieces();
+    let home = Home::with(&server);
+    let (session, ids) = left_behind(&server, &home);
+    let mut worker = home.legwork(&["worker"]).start();
+    until("the worker to ask for each", || (server.log().entries().len() == 7).then_some(()));
+    change(&home, "UPDATE sessions SET kind = 'SECRET' WHERE id = ?1", &session);
+    server.gate("held").open();
+    until("the results to have been left", || {
+        assert!(!worker.has_ended(), "it ended: {}", worker.stderr());
+        let told = worker.stderr();
+        ids.iter().all(|id| worker_told(&told, &session, id) == 1).then_some(())
+    });
+    worker.signal(Signal::SIGTERM);
+    let ended = worker.wait();
+    assert_eq!(ended.code, 143, "{ended}");
+    for id in &ids {
+        assert_eq!(worker_told(&ended.stderr, &session, id), 1, "{ended}");
+    }
+    assert!(!ended.stderr.contains(SECRET), "{ended}");
+}
+
+/// How many lines say that the results of that delegation stay where they are.
+fn worker_told(stderr: &str, session: &str, id: &str) -> usize {
+    let told = format!("the session {session} cannot be read, so that the results of {id} stay");
+    stderr.lines().filter(|line| line.contains(&told)).count()
 }

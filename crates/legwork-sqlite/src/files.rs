@@ -3,7 +3,7 @@
 use crate::failure;
 use legwork_core::ports::StoreError;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -35,10 +35,20 @@ pub(crate) fn prepare(path: &Path) -> Result<(), StoreError> {
 /// that it holds on it through other connections.
 fn create(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
-        // Another process was faster, with the same rights.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(path) {
+            // A link to a file that is not there: that is the one to create. A ring of links is another error.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create(&linked(path)?),
+            // Another process was faster, with the same rights.
+            found => found.map(drop),
+        },
         made => made.map(drop),
     }
+}
+
+/// Where the link at `path` leads.
+fn linked(path: &Path) -> io::Result<PathBuf> {
+    let target = fs::read_link(path)?;
+    Ok(path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target)))
 }
 
 /// Which file stands at a path: two paths with one identity are one file.
@@ -51,8 +61,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// That of the file at `path`, links followed.
     pub(crate) fn of(path: &Path) -> io::Result<Identity> {
-        let found = fs::metadata(path)?;
-        Ok(Identity { device: found.dev(), inode: found.ino() })
+        fs::metadata(path).map(|found| Identity::from(&found))
     }
 
     /// Its number in the file system.
@@ -72,6 +81,12 @@ impl Identity {
             Ok(_) => Err(StoreError::Gone(format!("{} is another file now", path.display()))),
             Err(error) => Err(StoreError::Gone(format!("{} ({error})", path.display()))),
         }
+    }
+}
+
+impl From<&Metadata> for Identity {
+    fn from(found: &Metadata) -> Identity {
+        Identity { device: found.dev(), inode: found.ino() }
     }
 }
 
@@ -112,6 +127,11 @@ pub(crate) fn log_path(path: &Path) -> PathBuf {
 /// The index of that log.
 pub(crate) fn index_path(path: &Path) -> PathBuf {
     beside(path, "-shm")
+}
+
+/// Whether there is anything in the database. Beside an empty one SQLite takes a log away unread.
+pub(crate) fn has_content(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|database| database.len() > 0)
 }
 
 /// Whether commits may lie in a log beside the database.

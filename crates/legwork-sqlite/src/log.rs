@@ -13,6 +13,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,12 +22,17 @@ const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 /// Bytes of one of the two copies of an index's header.
 const INDEX_HEADER: usize = 48;
+/// Where an index says behind them how many frames were moved into the database, and the end of that.
+const MOVED: usize = 2 * INDEX_HEADER;
+const READ: usize = MOVED + 4;
 /// The version of both formats.
 const FORMAT: u32 = 3_007_000;
 /// The first word of a log, but for its last bit: that says in which order sums read bytes.
 const MAGIC: u32 = 0x377f_0682;
 /// The byte of an index that every process with a connection to it holds a lock on.
 const USED: libc::off_t = 128;
+/// Looks at files that somebody changes meanwhile; then they are in use, and SQLite decides.
+const LOOKS: u32 = 2;
 
 /// The files that this process has open, once for each store.
 static OPEN: Mutex<Vec<Identity>> = Mutex::new(Vec::new());
@@ -63,27 +69,41 @@ impl Drop for Opened {
 
 fn check(path: &Path) -> Result<(), StoreError> {
     let (log, index) = (files::log_path(path), files::index_path(path));
-    let Some(known) = Known::read(&index).map_err(|error| failure::of_io(&error, &index))? else {
-        return Ok(());
-    };
-    let found = damaged(&log, &known).map_err(|error| failure::of_io(&error, &log))?;
-    let is_used = known.is_used().map_err(|error| failure::of_io(&error, &index))?;
-    match found {
+    let of_index = |error: io::Error| failure::of_io(&error, &index);
+    for _look in 0..LOOKS {
+        let Some(known) = Known::read(&index).map_err(of_index)? else {
+            return Ok(());
+        };
+        let found = damaged(&log, &known).map_err(|error| failure::of_io(&error, &log))?;
+        let Some(frame) = found.filter(|_| files::has_content(path) || files::has_log(path)) else {
+            return Ok(());
+        };
         // Whoever came meanwhile may have begun the log anew.
-        Some(frame) if !is_used => Err(StoreError::Corrupt(format!(
-            "{}: {} pages were committed to this log, and those from number {frame} on cannot be read",
-            log.display(),
-            known.frames
-        ))),
-        Some(_) | None => Ok(()),
+        if known.is_used().map_err(of_index)? {
+            return Ok(());
+        }
+        if known.still_stands(&index).map_err(of_index)? {
+            return Err(StoreError::Corrupt(format!(
+                "{}: {} pages were committed to this log, and those from number {frame} on cannot be read; with a copy \
+                 of the folder kept and {} moved away it opens with every commit that is whole",
+                log.display(),
+                known.frames,
+                index.display()
+            )));
+        }
     }
+    Ok(())
 }
 
 /// What the index of a log says.
 struct Known {
     index: File,
+    /// What was read of it.
+    bytes: [u8; READ],
     /// Frames that were committed.
     frames: u32,
+    /// The first of them that were moved into the database, and stored there.
+    moved: u32,
     page: usize,
     /// What the frames of this log are marked with.
     salt: [u8; 8],
@@ -100,15 +120,14 @@ impl Known {
             }
             Err(error) => return Err(error),
         };
-        let mut bytes = [0; 2 * INDEX_HEADER];
+        let mut bytes = [0; READ];
         match index.read_exact(&mut bytes) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         }
-        let (header, copy) = bytes.split_at(INDEX_HEADER);
-        let native =
-            |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (header, copy) = bytes[..MOVED].split_at(INDEX_HEADER);
+        let native = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let is_set = header[12] == 1;
         if header != copy || native(0) != FORMAT || !is_set {
             return Ok(None);
@@ -119,8 +138,31 @@ impl Known {
         };
         let mut salt = [0; 8];
         salt.copy_from_slice(&header[32..40]);
-        let known = Known { index, frames: native(16), page, salt };
+        let known = Known { index, bytes, frames: native(16), moved: native(MOVED), page, salt };
         Ok((!known.is_used()?).then_some(known))
+    }
+
+    /// Whether this is still the index at `path`, and nobody has written to it since it was read.
+    fn still_stands(&self, path: &Path) -> io::Result<bool> {
+        let read = Identity::from(&self.index.metadata()?);
+        match Identity::of(path) {
+            Ok(found) if found == read => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let mut bytes = [0; READ];
+        match self.index.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Ok(bytes == self.bytes),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first frame that is nowhere when there is no log: whoever closes a database last moves all of it into the database,
+    /// takes the index away, and then the log. Who was told to keep both leaves the log empty.
+    fn lost(&self) -> Option<u32> {
+        (self.frames > self.moved).then(|| self.moved + 1)
     }
 
     /// Whether another process has a connection to the database.
@@ -141,8 +183,7 @@ impl Known {
 fn damaged(log: &Path, known: &Known) -> io::Result<Option<u32>> {
     let file = match File::open(log) {
         Ok(file) => file,
-        // Whoever closes a database last takes the log away before the index.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(known.lost()),
         Err(error) => return Err(error),
     };
     if known.frames == 0 {
@@ -151,7 +192,7 @@ fn damaged(log: &Path, known: &Known) -> io::Result<Option<u32>> {
     let mut log = BufReader::with_capacity(1 << 20, file);
     let mut header = [0; HEADER];
     if !is_filled(&mut log, &mut header)? {
-        return Ok(Some(1));
+        return Ok(known.lost());
     }
     let order = match word(&header, 0).wrapping_sub(MAGIC) {
         0 => Order::Little,

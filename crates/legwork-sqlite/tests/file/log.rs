@@ -7,7 +7,10 @@ use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{Facts, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
-use std::fs;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use rusqlite::Connection;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// The delegation that was there before there was a log.
@@ -139,7 +142,7 @@ async fn k43_a_log_that_ends_at_any_byte_holds_every_commit_that_was_whole() {
 /// Opening it, for work or for a look, is refused, says where the damage is, and leaves all as it is.
 fn refused(place: &FilePlace, what: &str) {
     let files = ["", "-wal", "-shm"].map(|suffix| beside(&place.path(), suffix));
-    let before = files.clone().map(|file| fs::read(file).expect("it is there"));
+    let before = files.clone().map(|file| fs::read(file).ok());
     let look = SqliteStore::open_existing(&place.path(), StoreOptions::default()).map(drop);
     for answer in [open(&place.path()).map(drop), look] {
         assert!(
@@ -147,7 +150,7 @@ fn refused(place: &FilePlace, what: &str) {
             "{what}: {answer:?}"
         );
     }
-    assert_eq!(files.map(|file| fs::read(file).expect("it is there")), before, "{what}");
+    assert_eq!(files.map(|file| fs::read(file).ok()), before, "{what}");
 }
 
 #[tokio::test]
@@ -196,11 +199,102 @@ async fn k35_a_log_with_all_that_was_committed_opens_whatever_stands_behind_it()
             left.check(&open(&place.path()).expect("it opens"), whole).await;
         }
     }
-    // The last to close it was killed when it had taken the log away: all of it was in the database before.
-    let place = FilePlace::new();
-    drop(open(&place.path()).expect("it opens"));
+}
+
+/// A log may go when all of it is in the database, and when the database went.
+#[tokio::test]
+async fn k35_a_log_that_is_gone_is_not_missed_when_the_database_has_all_of_it() {
+    let left = Left::at_work().await;
+    let whole = left.log.len();
+    // Closed by SQLite, and by us.
+    let place = left.put(&left.log, Some(&left.index));
+    let other = Connection::open(place.path()).expect("SQLite works");
+    other.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())).expect("SQLite works");
+    let moved = fs::read(beside(&place.path(), "-shm")).expect("it is there");
+    drop(other);
+    for _ in 0..2 {
+        assert!(!beside(&place.path(), "-wal").exists() && !beside(&place.path(), "-shm").exists());
+        left.check(&open(&place.path()).expect("it opens"), whole).await;
+    }
+    // Whoever keeps the files of a log leaves an empty one, or none.
+    for log in [Some([]), None] {
+        fs::write(beside(&place.path(), "-shm"), &moved).expect("ours");
+        log.inspect(|log| fs::write(beside(&place.path(), "-wal"), log).expect("ours"));
+        left.check(&open(&place.path()).expect("it opens"), whole).await;
+    }
+    fs::remove_file(place.path()).expect("ours");
     fs::write(beside(&place.path(), "-shm"), &left.index).expect("ours");
-    assert!(open(&place.path()).is_ok());
+    let begun_anew = open(&place.path()).expect("it opens");
+    assert_eq!(begun_anew.delegation(&DelegationId::from_bits(FIRST)).await, Ok(None));
+}
+
+#[tokio::test]
+async fn k35_a_log_that_is_gone_and_was_not_moved_into_the_database_is_missed() {
+    let left = Left::at_work().await;
+    let mut half = left.index.clone();
+    half[96..100].copy_from_slice(&2_u32.to_ne_bytes());
+    for (index, from) in [(&left.index, "number 1 on"), (&half, "number 3 on")] {
+        let place = left.put(&left.log, Some(index));
+        fs::remove_file(beside(&place.path(), "-wal")).expect("ours");
+        refused(&place, from);
+        let told = open(&place.path()).map(drop).expect_err("it is refused").to_string();
+        assert!(told.contains(from), "{told}");
+    }
+}
+
+/// What the error says that can be done.
+#[tokio::test]
+async fn k35_a_refused_log_opens_with_every_whole_commit_once_its_index_is_moved_away() {
+    let left = Left::at_work().await;
+    let cut = left.log.len() / 2;
+    let place = left.put(&left.log[..cut], Some(&left.index));
+    let told = open(&place.path()).map(drop).expect_err("it is refused").to_string();
+    assert!(told.contains("legwork.db-shm moved away"), "{told}");
+    fs::rename(beside(&place.path(), "-shm"), beside(&place.path(), "-shm.old")).expect("ours");
+    left.check(&open(&place.path()).expect("it opens"), cut).await;
+}
+
+/// Somebody else opens and closes the database, or begins the log anew, after its index was read.
+#[tokio::test]
+async fn k35_a_log_that_somebody_changes_meanwhile_is_looked_at_again() {
+    let left = Left::at_work().await;
+    let mut before = left.index.clone();
+    // Twice: the two copies of the header.
+    before[16..20].copy_from_slice(&9999_u32.to_ne_bytes());
+    before[64..68].copy_from_slice(&9999_u32.to_ne_bytes());
+    for change in [Change::Removed, Change::Replaced, Change::Written] {
+        let place = left.put(&left.log, Some(&before));
+        let [log, index] = ["-wal", "-shm"].map(|suffix| beside(&place.path(), suffix));
+        fs::remove_file(&log).expect("ours");
+        // Whoever looks waits here, with the index read.
+        mkfifo(&log, Mode::S_IRWXU).expect("ours");
+        let store = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = OpenOptions::new().write(true).open(&log).expect("somebody looks");
+                fs::remove_file(&log).expect("ours");
+                fs::write(&log, &left.log).expect("ours");
+                match change {
+                    Change::Removed => fs::remove_file(&index).expect("ours"),
+                    Change::Replaced => {
+                        fs::remove_file(&index).expect("ours");
+                        fs::write(&index, &left.index).expect("ours");
+                    }
+                    Change::Written => fs::write(&index, &left.index).expect("ours"),
+                }
+                drop(end);
+            });
+            open(&place.path())
+        });
+        left.check(&store.unwrap_or_else(|error| panic!("{change:?}: {error}")), left.log.len()).await;
+    }
+}
+
+/// What somebody does to an index.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Removed,
+    Replaced,
+    Written,
 }
 
 /// Two openings in one process, and the locks of the first.

@@ -8,7 +8,7 @@ use legwork_core::ports::{Conversations, Facts, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
 use rusqlite::Connection;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,6 +43,29 @@ async fn only_the_user_may_read_the_files() {
     drop(open(&path).expect("it opens again"));
     assert_eq!(mode(&path), 0o600);
     assert_eq!(mode(path.parent().expect("a folder")), 0o755);
+}
+
+/// A folder of another disk that is new, say. Proves SEC-10.
+#[tokio::test]
+async fn k35_a_link_to_a_file_that_is_not_there_yet_leads_to_the_database() {
+    let place = FilePlace::new();
+    let path = place.path();
+    let folder = path.parent().expect("a folder");
+    fs::create_dir_all(folder.join("disk")).expect("ours");
+    symlink("disk/link", &path).expect("ours");
+    symlink(folder.join("disk/real.db"), folder.join("disk/link")).expect("ours");
+    assert!(SqliteStore::open_existing(&path, StoreOptions::default()).expect("nothing is wrong").is_none());
+
+    enter(&open(&path).expect("it is made")).await;
+    assert!(fs::symlink_metadata(&path).expect("it is there").is_symlink());
+    assert!(fs::metadata(folder.join("disk/real.db")).expect("it is there").len() > 0);
+    assert_eq!(mode(&path), 0o600);
+    assert!(open(&path).is_ok());
+
+    fs::remove_file(folder.join("disk/link")).expect("ours");
+    symlink(&path, folder.join("disk/link")).expect("ours");
+    let ring = refusal(&path);
+    assert!(matches!(&ring, StoreError::Io(text) if text.contains("legwork.db")), "{ring}");
 }
 
 #[tokio::test]

@@ -61,7 +61,9 @@ fn recovery(folder: &StateFolder) -> String {
     let head = "SELECT 'PRAGMA user_version = ' || user_version || '; PRAGMA application_id = ' || application_id || ';' \
                 FROM pragma_user_version, pragma_application_id";
     format!(
-        "end every legwork that uses this folder, and move it aside as it is:\n\
+        "if {database}-wal is named that lacks what was committed, as in a folder that was copied while it was in use: end every \
+         legwork that uses it, keep a copy of the folder, and move {database}-shm away; it opens with every commit that is whole. Otherwise \
+         end every legwork that uses this folder, and move it aside as it is:\n\
          $ mv {root} {aside}\n\
          $ mkdir -m 700 {root}\n\
          bring over what can still be read, with the SQLite shell, and what lies in files:\n\

@@ -1,12 +1,15 @@
 //! A process that stands still (SIGSTOP) and comes back: another one has taken its session and its work over meanwhile, and
 //! nothing of the late one is stored (K34).
 
+use std::fs;
+
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, Home, Order, until};
+use crate::harness::{Ended, Home, Order, Running, until};
 
 fn hasty(order: Order<'_>) -> Order<'_> {
     order.set("lease_seconds", 1)
@@ -252,22 +255,100 @@ fn k34_a_wait_for_results_says_which_process_it_waits_for() {
     assert_eq!(server.log().entries().len(), 1, "nobody began it once more");
 }
 
+/// A piece of work that makes two replies, each of which waits at a gate.
+fn two_replies() -> ScriptedServer {
+    let script = Script::new()
+        .step(gate("here").then(call("terminal", json!({"command": "true"}))))
+        .step(gate("there").say("the answer"));
+    ScriptedServer::start(Scripts::default().otherwise(script))
+}
+
+fn stands_still(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
+}
+
+/// How often the thread of this process that writes into the database has given its turn away.
+#[track_caller]
+fn rests_of_the_writer(pid: i32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the process is there");
+    let mut known = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("status")).ok());
+    let writer = known.find(|status| status.starts_with("Name:\tstore-writer\n")).expect("it writes");
+    let rests = writer.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    rests.expect("the system counts them").trim().parse().expect("a number")
+}
+
+/// Waits until a commit of the process has looked for the lock again and again. It rests between two looks, and does nothing
+/// while there is nothing to commit.
+#[track_caller]
+fn until_a_commit_waits(pid: i32) {
+    let before = rests_of_the_writer(pid);
+    until("a commit to wait for the lock", || (rests_of_the_writer(pid) > before + 40).then_some(()));
+}
+
+/// A process that a shell with job control has started, and that was told to suspend itself while its first reply waits for
+/// the returned lock to be stored.
+#[track_caller]
+fn suspended_in_mid_commit(home: &Home, server: &ScriptedServer) -> (Running, Connection) {
+    let owner =
+        home.legwork(&["delegate", "--goal", "this is the piece of work"]).in_a_group_of_its_own().start();
+    server.gate("here").wait_reached();
+    let lock = home.lock_database();
+    server.gate("here").open();
+    until_a_commit_waits(owner.pid());
+    owner.signal(Signal::SIGTSTP);
+    until_a_commit_waits(owner.pid());
+    assert!(!stands_still(owner.pid()), "its commit is under way");
+    (owner, lock)
+}
+
 /// Proves K35.
 #[test]
-fn k35_ctrl_z_suspends_the_work_keeps_nobody_from_writing_and_it_goes_on() {
-    let script = Script::new().step(gate("here").say("the answer"));
-    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+fn k35_ctrl_z_suspends_the_work_after_its_commit_keeps_nobody_from_writing_and_it_goes_on() {
+    let server = two_replies();
     let home = Home::with(&server);
-    let owner = home.legwork(&["delegate", "--goal", "this is the piece of work"]).start();
-    server.gate("here").wait_reached();
-    owner.signal(Signal::SIGTSTP);
-    let stat = format!("/proc/{}/stat", owner.pid());
-    let stands_still = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "));
-    until("it to stand still", || stands_still().then_some(()));
+    let (owner, lock) = suspended_in_mid_commit(&home, &server);
+    drop(lock);
+    until("it to stand still", || stands_still(owner.pid()).then_some(()));
     assert_eq!(home.legwork(&["pause", "on"]).run().code, 0);
     assert_eq!(home.legwork(&["pause", "off"]).run().code, 0);
-    server.gate("here").open();
+    server.gate("there").open();
     owner.signal(Signal::SIGCONT);
     let ended = owner.wait();
     assert_eq!(ended.code, 0, "{ended}");
+}
+
+/// The stop that it was still to make would come after the end of all stops.
+#[test]
+fn k35_who_is_continued_before_it_could_suspend_itself_does_not_stop() {
+    let server = two_replies();
+    let home = Home::with(&server);
+    let (owner, lock) = suspended_in_mid_commit(&home, &server);
+    owner.signal(Signal::SIGCONT);
+    until_a_commit_waits(owner.pid());
+    drop(lock);
+    server.gate("there").wait_reached();
+    server.gate("there").open();
+    let ended = owner.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+}
+
+/// As under `ssh -t` and `xterm -e`, where it is the first process of its session or the child of a shell that is.
+#[test]
+fn k35_ctrl_z_does_not_stop_what_nobody_could_continue() {
+    for first in [&[][..], &["bash", "-c", "\"$0\" \"$@\"; exit $?"]] {
+        let server = two_replies();
+        let home = Home::with(&server);
+        let order = home.legwork(&["delegate", "--goal", "this is the piece of work"]);
+        let running = order.in_a_session_of_its_own(first).start();
+        server.gate("here").wait_reached();
+        let program = env!("CARGO_BIN_EXE_legwork");
+        let found = home.processes().into_iter().find(|seen| seen.command.starts_with(program));
+        let pid = found.expect("it runs").pid;
+        kill(Pid::from_raw(pid), Signal::SIGTSTP).expect("it is there");
+        server.gate("here").open();
+        server.gate("there").wait_reached();
+        server.gate("there").open();
+        let ended = running.wait();
+        assert_eq!(ended.code, 0, "{first:?}: {ended}");
+    }
 }

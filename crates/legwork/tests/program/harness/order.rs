@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{PipeReader, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -76,6 +77,18 @@ impl<'a> Order<'a> {
     /// Starts the program in a shell that does something first, such as setting a limit.
     pub fn after(mut self, preparation: &str) -> Self {
         self.through("bash", &["-c", &format!("{preparation}; exec \"$0\" \"$@\"")]);
+        self
+    }
+
+    /// Starts the program in a process group of its own, as a shell with job control does.
+    pub fn in_a_group_of_its_own(mut self) -> Self {
+        self.command.process_group(0);
+        self
+    }
+
+    /// Starts the program in a session of its own, through this command if there is one.
+    pub fn in_a_session_of_its_own(mut self, first: &[&str]) -> Self {
+        self.through("setsid", first);
         self
     }
 

@@ -53,6 +53,13 @@ fn child(home: &Home) -> Value {
     home.ps()[0]["units"][0]["children"][0].clone()
 }
 
+/// How long a child was worked on by its stored pulse, which is all that a killed process leaves of it.
+fn stored_ms(home: &Home) -> Option<i64> {
+    let database = Connection::open(home.database()).expect("it opens");
+    let sql = "SELECT max(pulse ->> '$.reading.spans.worked_ms') FROM children";
+    database.query_row(sql, (), |row| row.get(0)).expect("it reads")
+}
+
 /// Proves RECOV-9.
 #[test]
 fn k10_work_that_goes_on_on_another_day_took_as_long_as_it_was_worked_on() {
@@ -71,6 +78,7 @@ fn k10_work_that_goes_on_on_another_day_took_as_long_as_it_was_worked_on() {
             (seen["elapsed_seconds"].as_f64() > Some(1.4)).then_some(seen)
         });
         is_short(&seen["quiet_seconds"], 0.0);
+        until("enough of it to be stored", || (stored_ms(&home) >= Some(500)).then_some(()));
         moved(&home, moved_by);
         let seen = child(&home);
         assert_eq!(seen["state"], json!("running"), "{seen}");

@@ -83,9 +83,11 @@ fn k35_an_open_conversation_looks_again_once_its_folder_is_put_back() {
     let (here, away) = (home.state(), home.project().join("moved away"));
     fs::rename(&here, &away).expect("it can be moved");
     screen.wait_for("cannot be looked for now");
-    // What was made in its place meanwhile is nobody's.
-    fs::remove_dir_all(&here).ok();
-    fs::rename(&away, &here).expect("it can be put back");
+    // What was made in its place meanwhile is nobody's; something may appear there between the two.
+    until("it to be put back", || {
+        fs::remove_dir_all(&here).ok();
+        fs::rename(&away, &here).ok()
+    });
     screen.wait_for("is looked for again");
     worker.kill();
     screen.wait_for("of a process that died");

@@ -6,10 +6,10 @@ use legwork_testkit::server::{Conversation, Reply, Script, ScriptedServer, Scrip
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, HangUp, Home, Running, until};
+use crate::harness::{Ended, HangUp, Home, Running, SLACK, until};
 
 /// What the program has to have ended within: its stop grace and a second.
-const BOUND: Duration = Duration::from_millis(1500 + 1000);
+const BOUND: Duration = Duration::from_millis(1500 + 1000).saturating_add(SLACK);
 
 /// Work that comes to no end by itself: a model that does not answer, and a command that does not listen.
 fn endless() -> Scripts {

@@ -19,4 +19,4 @@ pub use processes::Seen;
 pub use running::{Death, Running};
 pub use screen::Screen;
 pub use tasks::tasks_toml;
-pub use waiting::{PATIENCE, until, within};
+pub use waiting::{PATIENCE, SLACK, until, within};

@@ -159,8 +159,7 @@ impl Known {
         }
     }
 
-    /// The first frame that is nowhere when there is no log: whoever closes a database last moves all of it into the database,
-    /// takes the index away, and then the log. Who was told to keep both leaves the log empty.
+    /// The first frame that is nowhere when the log is empty: who was told to keep it leaves it so, with all of it in the database.
     fn lost(&self) -> Option<u32> {
         (self.frames > self.moved).then(|| self.moved + 1)
     }
@@ -183,7 +182,9 @@ impl Known {
 fn damaged(log: &Path, known: &Known) -> io::Result<Option<u32>> {
     let file = match File::open(log) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(known.lost()),
+        // Whoever closes a database last moves all of the log into it and takes the log away; one that uses no index
+        // (`locking_mode=exclusive`) leaves that of before.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     if known.frames == 0 {

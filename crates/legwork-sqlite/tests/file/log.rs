@@ -229,17 +229,29 @@ async fn k35_a_log_that_is_gone_is_not_missed_when_the_database_has_all_of_it() 
 }
 
 #[tokio::test]
-async fn k35_a_log_that_is_gone_and_was_not_moved_into_the_database_is_missed() {
+async fn k35_an_empty_log_that_was_not_moved_into_the_database_is_missed() {
     let left = Left::at_work().await;
     let mut half = left.index.clone();
     half[96..100].copy_from_slice(&2_u32.to_ne_bytes());
     for (index, from) in [(&left.index, "number 1 on"), (&half, "number 3 on")] {
-        let place = left.put(&left.log, Some(index));
-        fs::remove_file(beside(&place.path(), "-wal")).expect("ours");
+        let place = left.put(&[], Some(index));
         refused(&place, from);
         let told = open(&place.path()).map(drop).expect_err("it is refused").to_string();
         assert!(told.contains(from), "{told}");
     }
+}
+
+/// A program that uses no index takes the log away when it closes, and leaves the index of before.
+#[tokio::test]
+async fn k35_a_database_that_was_open_in_exclusive_mode_after_a_kill_is_not_refused() {
+    let left = Left::at_work().await;
+    let place = left.put(&left.log, Some(&left.index));
+    let other = Connection::open(place.path()).expect("SQLite works");
+    other.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(())).expect("a mode it has");
+    other.execute_batch("BEGIN EXCLUSIVE; COMMIT").expect("the lock is free");
+    drop(other);
+    assert!(!beside(&place.path(), "-wal").exists() && beside(&place.path(), "-shm").exists());
+    left.check(&open(&place.path()).expect("it opens"), left.log.len()).await;
 }
 
 /// What the error says that can be done.

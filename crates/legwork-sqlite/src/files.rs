@@ -64,12 +64,6 @@ impl Identity {
         fs::metadata(path).map(|found| Identity::from(&found))
     }
 
-    /// Its number in the file system.
-    #[cfg(test)]
-    pub(crate) const fn inode(self) -> u64 {
-        self.inode
-    }
-
     /// That of the file still stands at `path`. An open file whose name is gone takes every write, and loses it when it is
     /// closed.
     ///

@@ -4,6 +4,7 @@
 
 pub mod failpoint;
 pub mod gated;
+pub mod locks;
 pub mod memory;
 pub mod server;
 pub mod shaky;

@@ -7,6 +7,7 @@ use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{Facts, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
+use legwork_testkit::locks;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use rusqlite::Connection;
@@ -324,14 +325,7 @@ async fn k35_opening_a_file_again_takes_no_lock_away_from_the_process() {
     assert_eq!(locks(&place.path()), before);
 }
 
-/// What the system knows of locks on the database and its index, without their numbers in its list.
+/// The locks of this process on the database and its index.
 fn locks(path: &Path) -> Vec<String> {
-    use std::os::unix::fs::MetadataExt;
-    let inodes = ["", "-shm"].map(|suffix| fs::metadata(beside(path, suffix)).expect("it is there").ino());
-    let all = fs::read_to_string("/proc/locks").expect("the system tells of locks");
-    let ours = all.lines().filter(|line| inodes.iter().any(|inode| line.contains(&format!(":{inode} "))));
-    let mut ours: Vec<String> =
-        ours.filter_map(|line| line.split_once(": ")).map(|(_, lock)| lock.to_owned()).collect();
-    ours.sort();
-    ours
+    ["", "-shm"].iter().flat_map(|suffix| locks::held(&beside(path, suffix))).collect()
 }

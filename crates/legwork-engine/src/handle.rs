@@ -1,5 +1,7 @@
 //! The engine as its owner and its front doors see it. The channel to the dispatcher never shows.
 
+mod waits;
+
 use crate::courier;
 use crate::detached;
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
@@ -9,8 +11,6 @@ use crate::recovery::RecoveryError;
 use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Lineage, NewBatch, Task, Ticket};
-use legwork_core::below::Below;
-use legwork_core::delivery::DeliveryState;
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
@@ -22,7 +22,6 @@ use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Asked, Request, Scope, Wish};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -31,9 +30,6 @@ use tokio::task::JoinSet;
 const MAILBOX_MAX: usize = 1024;
 /// Events that a watcher may lie behind before it loses the oldest.
 const WATCH_MAX: usize = 4096;
-
-/// Between two looks at work that another process runs.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A running engine.
 pub struct Engine {
@@ -210,80 +206,6 @@ impl Handle {
         answer.await.ok()
     }
 
-    /// Waits until the delegation, or that unit of it, has settled, whoever runs it. Nobody tells this process of what another
-    /// one settles, and what loses its process meanwhile is gone on with here. What is given up here after that, or is given up and
-    /// cannot be taken up, ends the wait with the reason.
-    async fn settled_anywhere(
-        &self,
-        delegation: &DelegationId,
-        unit: Option<&UnitId>,
-    ) -> Result<(), JoinError> {
-        let failed = |error: StoreError| JoinError::Store(error.to_string());
-        let mut was_taken_up = false;
-        loop {
-            let settled = self.settled_here(delegation, unit).await;
-            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
-            let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
-            let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
-            if was_taken_up {
-                self.is_not_given_up(&record).await?;
-            }
-            // Also what this process had given up: nobody has that in hand.
-            if self.is_mine(&record) || self.is_nobodys(&record) {
-                if self.recover_again(delegation).await.map_err(not_recovered)?.taken.contains(delegation) {
-                    was_taken_up = true;
-                    continue;
-                }
-                // Another process may have been faster; otherwise nobody can go on with it now.
-                let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
-                let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
-                if self.is_nobodys(&record) {
-                    return Err(JoinError::Orphaned(delegation.clone()));
-                }
-                self.is_not_given_up(&record).await?;
-            }
-            // Deadline: the ends are rows that another process writes, so this one looks again.
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    }
-
-    /// Waits while this process runs it. `None` when the engine has ended.
-    async fn settled_here(
-        &self,
-        delegation: &DelegationId,
-        unit: Option<&UnitId>,
-    ) -> Option<Result<(), String>> {
-        let delegation = delegation.clone();
-        match unit.cloned() {
-            None => self.ask(|reply| Message::Join(delegation, reply)).await,
-            Some(unit) => self.ask(|reply| Message::JoinUnit(delegation, unit, reply)).await,
-        }
-    }
-
-    /// Waits until what the children of the delegation, or of one unit of it, had sent out has settled too: it was told to end
-    /// when they did, and is told with their results.
-    async fn settled_below(&self, delegation: &DelegationId, unit: Option<&UnitId>) -> Result<(), JoinError> {
-        let failed = |error: StoreError| JoinError::Store(error.to_string());
-        let store = self.wiring.store.as_ref();
-        let record = store.delegation(delegation).await.map_err(failed)?;
-        let Some(record) = record else { return Ok(()) };
-        let units = record.accepted.units.iter().filter(|known| unit.is_none_or(|unit| known.id == *unit));
-        let tasks: Vec<usize> = units.flat_map(|unit| unit.task_indexes.iter().copied()).collect();
-        let below = Below::of(store, &record).await.map_err(failed)?;
-        for open in below.open_under(&tasks) {
-            self.settled_anywhere(&open.accepted.delegation, None).await?;
-        }
-        Ok(())
-    }
-
-    /// Fails with the reason for what this process gave up and nobody took since.
-    async fn is_not_given_up(&self, record: &DelegationRecord) -> Result<(), JoinError> {
-        match self.hold_of(record).await.map_err(not_recovered)? {
-            Hold::GivenUp(why) => Err(JoinError::Store(why)),
-            Hold::InHand | Hold::NotHere => Ok(()),
-        }
-    }
-
     fn is_mine(&self, record: &DelegationRecord) -> bool {
         record.owner.id == self.wiring.owner.id
     }
@@ -458,20 +380,6 @@ impl Delegator for Handle {
         let live = self.live.upgrade().unwrap_or_else(|| broadcast::Sender::new(1));
         Box::new(Watcher { events: live.subscribe() })
     }
-}
-
-fn not_recovered(error: RecoveryError) -> JoinError {
-    match error {
-        RecoveryError::Store(error) => JoinError::Store(error.to_string()),
-        RecoveryError::Closed => JoinError::Closed,
-    }
-}
-
-/// Whether the delegation, or that unit of it, has settled. A unit that it does not have is waited for by nobody.
-fn has_settled(record: &DelegationRecord, unit: Option<&UnitId>) -> bool {
-    let Some(unit) = unit else { return record.is_settled() };
-    let place = record.accepted.units.iter().position(|known| known.id == *unit);
-    place.is_none_or(|place| record.deliveries[place].state != DeliveryState::Held)
 }
 
 struct Watcher {

@@ -2,7 +2,9 @@
 //! completion as a turn of its own when the session is idle (DLV-1). Where results are is the store's to know; nothing
 //! here remembers what would be lost with the process.
 
+mod choice;
 mod collect;
+mod debts;
 mod round;
 mod routes;
 

@@ -45,15 +45,13 @@ pub fn open(invocation: &Invocation, name: &str) -> Result<Arc<dyn Model>, CliEr
         file: invocation.environment.path("LEGWORK_LOCAL_MODEL"),
         cache_dir: invocation.paths.models()?,
     };
-    let mut shown = shown::Shown::new(invocation.common.quiet);
+    let mut shown = shown::Shown::new(invocation.voice());
     let opened = legwork_local::open(&options, &mut |progress| shown.show(progress));
     match opened {
         Ok(model) => {
-            if !invocation.common.quiet {
-                crate::stderr::tell(&format!(
-                    "note: local/{NAME} is a toy that shows the machine running; do not rely on what it says"
-                ));
-            }
+            invocation.voice().tell(&format!(
+                "note: local/{NAME} is a toy that shows the machine running; do not rely on what it says"
+            ));
             Ok(Arc::new(model))
         }
         Err(error) => Err(CliError::new(Kind::NoModel, error.to_string())),
@@ -70,20 +68,23 @@ mod shown {
     use indicatif::{ProgressBar, ProgressStyle};
     use legwork_local::weights::Progress;
 
+    use crate::stderr::Voice;
+
     /// Shows one preparation.
     pub struct Shown {
         bar: Option<ProgressBar>,
-        quiet: bool,
+        voice: Voice,
         stage: &'static str,
     }
 
     impl Shown {
-        /// Nothing is shown with `quiet`.
-        pub fn new(quiet: bool) -> Self {
+        /// Nothing is shown with a quiet voice.
+        pub fn new(voice: Voice) -> Self {
             let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes}");
             let style = style.expect("BUG: the template is constant and right");
-            let bar = (!quiet && stderr().is_terminal()).then(|| ProgressBar::new(0).with_style(style));
-            Shown { bar, quiet, stage: "" }
+            let bar =
+                (voice.is_aloud() && stderr().is_terminal()).then(|| ProgressBar::new(0).with_style(style));
+            Shown { bar, voice, stage: "" }
         }
 
         /// Takes one sign of progress in.
@@ -99,8 +100,8 @@ mod shown {
                 bar.set_length(total);
                 bar.set_position(done);
                 bar.set_message(stage);
-            } else if !self.quiet && stage != self.stage {
-                crate::stderr::tell(&format!("{stage} …"));
+            } else if stage != self.stage {
+                self.voice.tell(&format!("{stage} …"));
             }
             self.stage = stage;
             ControlFlow::Continue(())

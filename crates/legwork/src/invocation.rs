@@ -7,7 +7,7 @@ use crate::failure::CliError;
 use crate::paths::{Named, Paths};
 use crate::settings::model::{Embedded, ModelChoice};
 use crate::settings::{Environment, Settings, Sources, load};
-use crate::stderr;
+use crate::stderr::Voice;
 
 /// One start of the program.
 #[derive(Debug, Clone)]
@@ -36,6 +36,14 @@ impl Invocation {
         Ok(Invocation { common, environment, paths })
     }
 
+    /// Whether notes and warnings are told.
+    pub fn voice(&self) -> Voice {
+        match self.common.quiet {
+            true => Voice::Quiet,
+            false => Voice::Aloud,
+        }
+    }
+
     /// Reads and merges the configuration, and says its warnings on stderr unless `-q` was given. To be called once.
     ///
     /// # Errors
@@ -47,10 +55,8 @@ impl Invocation {
             environment: &self.environment,
             options: &self.common.settings(),
         })?;
-        if !self.common.quiet {
-            for warning in &settings.warnings {
-                stderr::tell(&format!("warning: {warning}"));
-            }
+        for warning in &settings.warnings {
+            self.voice().tell(&format!("warning: {warning}"));
         }
         Ok(settings)
     }

@@ -18,7 +18,7 @@ use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
 use crate::outliving::has_worker;
 use crate::owner::{Owner, is_dead};
-use crate::stderr;
+use crate::stderr::{self, Voice};
 use crate::wire::{self, Workplace};
 
 /// What goes on with orphaned work, for the lines that name it.
@@ -38,9 +38,9 @@ const LONGEST_GAP: Duration = Duration::from_secs(15);
 ///
 /// # Errors
 /// When the store fails.
-pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> Result<Recovered, CliError> {
+pub async fn take_up(workplace: &Workplace, orphans: &Orphans, voice: Voice) -> Result<Recovered, CliError> {
     let recovered = workplace.handle.recover(orphans).await?;
-    if !quiet {
+    if voice.is_aloud() {
         tell(&recovered);
         tell_of_lacking(workplace, &recovered).await;
     }
@@ -53,7 +53,7 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, quiet: bool) -> R
 pub async fn keep_watch(invocation: &Invocation, workplace: &Workplace, session: &SessionId) -> Infallible {
     let (before, gone) = (Recovered::default(), HashSet::new());
     let mut watch = Watch { invocation, workplace, session, before, gone, looks: 0 };
-    let mut trouble = Trouble::new(invocation.common.quiet);
+    let mut trouble = Trouble::new(invocation.voice());
     let mut pause = LOOK_EVERY;
     loop {
         // Deadline: a process that dies tells nobody, so the store is looked at again.
@@ -102,7 +102,7 @@ impl Watch<'_> {
             return Ok(());
         }
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
-        if !self.invocation.common.quiet && recovered != self.before {
+        if self.invocation.voice().is_aloud() && recovered != self.before {
             tell_anew(&recovered, &self.before);
             tell_of_lacking(self.workplace, &recovered).await;
         }
@@ -114,15 +114,15 @@ impl Watch<'_> {
 /// What a store does to looks that come again by themselves: told once, and looked at less often while it lasts.
 pub struct Trouble {
     gaps: Gaps,
-    quiet: bool,
+    voice: Voice,
     /// Since when the file is not in its place.
     gone_since: Option<Instant>,
 }
 
 impl Trouble {
     /// None so far.
-    pub fn new(quiet: bool) -> Trouble {
-        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), quiet, gone_since: None }
+    pub fn new(voice: Voice) -> Trouble {
+        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), voice, gone_since: None }
     }
 
     /// Whether a worker looks again after its store has failed like that. A file that is gone is put back within [`TROUBLE_MAX`],
@@ -145,8 +145,8 @@ impl Trouble {
 
     /// The store failed: how long to leave it alone.
     pub fn met(&mut self, error: &StoreError) -> Duration {
-        if self.gaps.is_closed() && !self.quiet {
-            stderr::tell(&format!(
+        if self.gaps.is_closed() {
+            self.voice.tell(&format!(
                 "note: what has lost its process cannot be looked for now; it is tried again: {error}"
             ));
         }
@@ -156,8 +156,8 @@ impl Trouble {
     /// The store works.
     pub fn is_over(&mut self) {
         self.gone_since = None;
-        if self.gaps.close() && !self.quiet {
-            stderr::tell("note: what has lost its process is looked for again");
+        if self.gaps.close() {
+            self.voice.tell("note: what has lost its process is looked for again");
         }
     }
 }
@@ -173,11 +173,11 @@ pub async fn conclude(
     orphans: &Orphans,
     conclusion: Conclusion,
 ) -> Result<Recovered, CliError> {
-    let quiet = invocation.common.quiet;
+    let voice = invocation.voice();
     let recovered = settle(owner.rescuer(store), orphans, conclusion).await?;
     wire::tell_hooks_of(invocation, owner, &recovered.ended).await;
     match conclusion {
-        Conclusion::Reported | Conclusion::Stopped(_) if quiet => {}
+        Conclusion::Reported | Conclusion::Stopped(_) if voice == Voice::Quiet => {}
         Conclusion::Reported => tell(&recovered),
         Conclusion::Stopped(_) => tell_trouble(&recovered),
     }
@@ -195,7 +195,7 @@ pub async fn stop_children(
 ) -> Result<Recovered, CliError> {
     let recovered = recovery::stop_children(owner.rescuer(store), children, StopReason::Cancelled).await?;
     wire::tell_hooks_of(invocation, owner, &recovered.ended).await;
-    if !invocation.common.quiet {
+    if invocation.voice().is_aloud() {
         tell_trouble(&recovered);
     }
     Ok(recovered)
@@ -340,7 +340,7 @@ mod tests {
     async fn k35_trouble_of_the_store_is_told_once_each_time_and_looked_at_more_and_more_seldom() {
         let (mut lines, _diverted) = stderr::divert();
         let locked = StoreError::Locked("another process writes".to_owned());
-        let (mut trouble, mut quiet) = (Trouble::new(false), Trouble::new(true));
+        let (mut trouble, mut quiet) = (Trouble::new(Voice::Aloud), Trouble::new(Voice::Quiet));
         for _ in 0..2 {
             let pauses: Vec<u128> = (0..7).map(|_| trouble.met(&locked).as_millis()).collect();
             assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 15000, 15000]);
@@ -360,7 +360,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn k35_a_worker_waits_for_a_file_that_is_gone_as_long_as_for_what_it_runs() {
         let gone = StoreError::Gone("it was moved".to_owned());
-        let mut trouble = Trouble::new(true);
+        let mut trouble = Trouble::new(Voice::Quiet);
         let almost = TROUBLE_MAX - Duration::from_secs(1);
         for _ in 0..2 {
             assert!(trouble.is_worth_another_look(&gone));
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn k35_a_worker_waits_for_the_end_of_what_passes_and_for_no_end_of_damage() {
         let text = || "why".to_owned();
-        let mut trouble = Trouble::new(true);
+        let mut trouble = Trouble::new(Voice::Quiet);
         for error in [StoreError::Locked(text()), StoreError::Full(text()), StoreError::Conflict(text())] {
             assert!(trouble.is_worth_another_look(&error), "{error}");
         }

@@ -14,7 +14,7 @@ use legwork_engine::recovery::{RecoveryError, Rescuer};
 use legwork_engine::{Clock, Wiring};
 
 use crate::failure::{CliError, Kind};
-use crate::stderr;
+use crate::stderr::{self, Voice};
 
 /// This process as the store knows it.
 pub struct Owner {
@@ -120,13 +120,13 @@ pub async fn may_stand_still(store: &dyn Facts, other: &OwnerRecord) -> Result<O
 
 /// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone, and what
 /// it had is free for whoever asks: only for somebody who can go on with it. It answers at once unless the process
-/// [may stand still](may_stand_still); a line on stderr says that it watches, unless `quiet`.
+/// [may stand still](may_stand_still); a line on stderr says that it watches, unless the voice is quiet.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn has_stood_still(store: &dyn Facts, other: &OwnerRecord, quiet: bool) -> Result<bool, CliError> {
+pub async fn has_stood_still(store: &dyn Facts, other: &OwnerRecord, voice: Voice) -> Result<bool, CliError> {
     let Some(suspect) = may_stand_still(store, other).await? else { return Ok(false) };
-    if !quiet {
+    if voice.is_aloud() {
         suspect.tell();
     }
     Ok(lease::has_run_out(store, Clock::start(), other).await?)

@@ -16,7 +16,8 @@ use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
 use crate::owner::{self, Owner, is_dead};
 use crate::settings::Settings;
-use crate::{lookup, state, stderr};
+use crate::stderr::Voice;
+use crate::{lookup, state};
 
 /// Characters of a name.
 const NAME_MAX: usize = 64;
@@ -35,14 +36,14 @@ const ID_SIGNS: [&str; 7] = ["ses_", "deleg_", "sa-", "own_", "clm_", "req_", "-
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     within: Duration,
-    quiet: bool,
+    voice: Voice,
 }
 
 impl Patience {
-    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless `quiet`.
+    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless `-q` was given.
     pub fn of(settings: &Settings, invocation: &Invocation) -> Patience {
         let within = (settings.delegation.stop_grace + ENDING_SLACK).min(ENDING_MAX);
-        Patience { within, quiet: invocation.common.quiet }
+        Patience { within, voice: invocation.voice() }
     }
 
     /// Waits until `holder` has the session open no longer. `false` when it still has.
@@ -51,13 +52,11 @@ impl Patience {
         store: &SqliteStore,
         (id, holder): (&SessionId, &OwnerRecord),
     ) -> Result<bool, CliError> {
-        if !self.quiet {
-            stderr::tell(&format!(
-                "note: the session {id} is open in process {}, which is waited for up to {} s in case it is ending",
-                holder.process.pid,
-                self.within.as_secs_f32()
-            ));
-        }
+        self.voice.tell(&format!(
+            "note: the session {id} is open in process {}, which is waited for up to {} s in case it is ending",
+            holder.process.pid,
+            self.within.as_secs_f32()
+        ));
         let until = Instant::now() + self.within;
         loop {
             let record = store.session(id).await?;
@@ -144,7 +143,7 @@ pub fn is_conversation(record: &SessionRecord) -> bool {
 /// # Errors
 /// When another process has it open, or it is gone.
 pub async fn hold(store: &SqliteStore, owner: &Owner, id: &SessionId) -> Result<(), CliError> {
-    match try_to_hold(store, owner, (id, true)).await? {
+    match try_to_hold(store, owner, (id, Voice::Quiet)).await? {
         None => Ok(()),
         Some(holder) => Err(open_elsewhere(id, &holder)),
     }
@@ -159,7 +158,7 @@ pub async fn hold_in_time(
     owner: &Owner,
     (id, patience): (&SessionId, Patience),
 ) -> Result<(), CliError> {
-    match try_to_hold(store, owner, (id, patience.quiet)).await? {
+    match try_to_hold(store, owner, (id, patience.voice)).await? {
         None => Ok(()),
         Some(holder) if patience.outlasts(store, (id, &holder)).await? => hold(store, owner, id).await,
         Some(holder) => Err(open_elsewhere(id, &holder)),
@@ -170,7 +169,7 @@ pub async fn hold_in_time(
 async fn try_to_hold(
     store: &SqliteStore,
     owner: &Owner,
-    (id, quiet): (&SessionId, bool),
+    (id, voice): (&SessionId, Voice),
 ) -> Result<Option<OwnerRecord>, CliError> {
     let mut dead = None;
     let mut tries = 0;
@@ -180,7 +179,7 @@ async fn try_to_hold(
             Held::Here => return Ok(None),
             Held::Unknown => return Err(lookup::unknown(id.as_str())),
             Held::By(holder) => {
-                let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, quiet).await?;
+                let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, voice).await?;
                 if !gone || tries >= HOLD_TRIES {
                     return Ok(Some(holder));
                 }

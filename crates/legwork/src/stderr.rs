@@ -25,6 +25,32 @@ pub fn tell(line: &str) {
     }
 }
 
+/// Whether people are told what is not the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// They are.
+    Aloud,
+    /// They asked not to be (`-q`).
+    Quiet,
+}
+
+impl Voice {
+    /// Whether anything is told.
+    pub fn is_aloud(self) -> bool {
+        match self {
+            Voice::Aloud => true,
+            Voice::Quiet => false,
+        }
+    }
+
+    /// [Tells](tell) a line, or keeps it to itself.
+    pub fn tell(self, line: &str) {
+        if self.is_aloud() {
+            tell(line);
+        }
+    }
+}
+
 /// Whether lines go to a conversation now.
 pub fn is_diverted() -> bool {
     DIVERTED.lock().unwrap_or_else(PoisonError::into_inner).is_some()

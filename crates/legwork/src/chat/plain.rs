@@ -15,7 +15,8 @@ use super::host::{Host, Whom};
 use crate::failure::{CliError, Exit};
 use crate::progress::told;
 use crate::signals::{Asked, Signals};
-use crate::{stderr, stdout, wording};
+use crate::stderr::{self, Voice};
+use crate::{stdout, wording};
 
 /// A line that is longer is refused: what it says belongs into a file.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -31,7 +32,7 @@ const ERROR_WIDTH: usize = 400;
 pub struct Plain {
     host: Arc<dyn Host>,
     lines: mpsc::Receiver<io::Result<String>>,
-    is_quiet: bool,
+    voice: Voice,
     /// A line for which there was no room yet.
     held: Option<String>,
     /// Stdin has not ended.
@@ -52,11 +53,11 @@ enum Next {
 
 impl Plain {
     /// A conversation over the lines of stdin.
-    pub fn new(host: Arc<dyn Host>, is_quiet: bool) -> Plain {
+    pub fn new(host: Arc<dyn Host>, voice: Voice) -> Plain {
         Plain {
             host,
             lines: read_lines(),
-            is_quiet,
+            voice,
             held: None,
             is_reading: true,
             is_idle: true,
@@ -116,9 +117,8 @@ impl Plain {
         for event in events {
             match event {
                 SessionEvent::TurnBegan(cause) => self.turn_began(cause),
-                SessionEvent::CameIn { title, .. } if !self.is_quiet => stderr::tell(&format!("◆ {title}")),
-                SessionEvent::CameIn { .. } => {}
-                SessionEvent::Told(event) if !self.is_quiet => told(&event),
+                SessionEvent::CameIn { title, .. } => self.voice.tell(&format!("◆ {title}")),
+                SessionEvent::Told(event) if self.voice.is_aloud() => told(&event),
                 SessionEvent::Told(_) | SessionEvent::Compacted { .. } => {}
                 SessionEvent::TurnEnded(report) => {
                     if let Some(asked) = self.turn_ended(*report, signals).await? {
@@ -141,10 +141,10 @@ impl Plain {
     fn turn_began(&mut self, cause: Cause) {
         self.is_idle = false;
         match cause {
-            Cause::Completion { title, .. } | Cause::ProcessEnded { title, .. } if !self.is_quiet => {
-                stderr::tell(&format!("◆ {title}"));
+            Cause::Completion { title, .. } | Cause::ProcessEnded { title, .. } => {
+                self.voice.tell(&format!("◆ {title}"));
             }
-            Cause::User(_) | Cause::Completion { .. } | Cause::ProcessEnded { .. } | Cause::Unanswered => {}
+            Cause::User(_) | Cause::Unanswered => {}
         }
     }
 

@@ -145,7 +145,7 @@ async fn open(
         let patience = session_choice::Patience::of(settings, invocation);
         session_choice::hold_in_time(&workplace.store, &workplace.owner, (id, patience)).await?;
         let orphans = Orphans::OfSession(id.clone());
-        orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
+        orphans::take_up(workplace, &orphans, invocation.voice()).await?;
     }
     let mut setup = workplace.conversation(invocation, settings, way.reach())?;
     setup.setting.folder = folder;
@@ -275,7 +275,7 @@ async fn by_lines(
     let quiet = invocation.common.quiet;
     let mut screen = if quiet { Screen::Silent } else { Screen::Lines };
     let mut watch = workplace.handle.watch();
-    let mut plain = Plain::new(host, quiet);
+    let mut plain = Plain::new(host, invocation.voice());
     let talking = plain.run(feed, signals);
     let showing = follow_all(watch.as_mut(), &mut screen);
     tokio::pin!(talking, showing);

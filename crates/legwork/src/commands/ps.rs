@@ -18,7 +18,8 @@ use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
 use crate::lacking::Keys;
 use crate::orphans::{HOW_TO_GO_ON, with_model};
-use crate::{orphans, outliving, state, stderr, stdout as answer, wording};
+use crate::stderr::{self, Voice};
+use crate::{orphans, outliving, state, stdout as answer, wording};
 
 /// How many delegations `--all` lists at most.
 const RECENT_MAX: usize = 100;
@@ -37,7 +38,7 @@ pub async fn run(invocation: &Invocation, args: &PsArgs) -> Result<Exit, CliErro
         let shown = if invocation.common.json { list.to_json().to_string() } else { list.to_text() };
         if before.as_ref() != Some(&shown) {
             show(&shown, args.watch && !invocation.common.json)?;
-            list.tell_of_the_dead(invocation.common.quiet);
+            list.tell_of_the_dead(invocation.voice());
             before = Some(shown);
         }
         if !args.watch {
@@ -173,18 +174,19 @@ impl Listing {
     }
 
     /// Looking settles nothing, but says that somebody should.
-    fn tell_of_the_dead(&self, quiet: bool) {
-        if !quiet {
-            orphans::tell_unreadable(&self.unreadable);
+    fn tell_of_the_dead(&self, voice: Voice) {
+        if !voice.is_aloud() {
+            return;
         }
+        orphans::tell_unreadable(&self.unreadable);
         let dead = self.records.iter().filter(|record| self.is_dead(record)).count();
-        if !self.handed_over.is_empty() && !quiet {
+        if !self.handed_over.is_empty() {
             stderr::tell(&format!(
                 "note: {} of these are left to a worker that has not begun yet",
                 self.handed_over.len()
             ));
         }
-        if dead > 0 && !quiet {
+        if dead > 0 {
             stderr::tell(&format!("note: {dead} of these belong to a process that has died; {HOW_TO_GO_ON}"));
             self.key_notes().iter().chain(&self.model_notes()).for_each(|line| stderr::tell(line));
         }

@@ -211,7 +211,7 @@ async fn go_on(
     if let Some(error) = orphans::cannot_go_on(workplace, &lacking).await {
         return Err(error);
     }
-    let recovered = orphans::take_up(workplace, &orphans, invocation.common.quiet).await?;
+    let recovered = orphans::take_up(workplace, &orphans, invocation.voice()).await?;
     if recovered.resumed > 0 && !invocation.common.quiet {
         stderr::tell("note: the prompt is asked when their results are there");
     }

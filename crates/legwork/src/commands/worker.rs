@@ -118,13 +118,11 @@ async fn work(
     (workplace, orphans): (&Workplace, &Orphans),
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
-    let quiet = invocation.common.quiet;
-    if !quiet {
-        stderr::tell("works on what has lost its process; Ctrl-C ends it and loses nothing");
-    }
+    let voice = invocation.voice();
+    voice.tell("works on what has lost its process; Ctrl-C ends it and loses nothing");
     let mut before = Recovered::default();
     let mut taken: HashSet<DelegationId> = HashSet::new();
-    let (mut trouble, mut told_of_pause) = (Trouble::new(quiet), false);
+    let (mut trouble, mut told_of_pause) = (Trouble::new(voice), false);
     loop {
         let looked = tokio::select! {
             asked = signals.next() => return Ok(asked.exit()),
@@ -133,11 +131,11 @@ async fn work(
         let pause = match looked {
             Ok(Look { recovered, open, left }) => {
                 trouble.is_over();
-                left.iter().filter(|_| !quiet).for_each(tell_of_left);
+                left.iter().filter(|_| voice.is_aloud()).for_each(tell_of_left);
                 if !std::mem::replace(&mut told_of_pause, true) {
                     tell_of_pause(invocation, workplace).await;
                 }
-                if !quiet && recovered != before {
+                if voice.is_aloud() && recovered != before {
                     orphans::tell_anew(&recovered, &before);
                     orphans::tell_of_lacking(workplace, &recovered).await;
                 }

@@ -17,8 +17,9 @@ use crate::invocation::Invocation;
 use crate::model_source::Models;
 use crate::owner::{self, Owner, Suspect};
 use crate::signals::{Asked, EndedBy, Signals};
+use crate::stderr::{self, Voice};
 use crate::wire::Workplace;
-use crate::{lookup, orphans, state, stderr};
+use crate::{lookup, orphans, state};
 
 /// Between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -64,7 +65,7 @@ async fn wait(
     (store, id): (&SqliteStore, &DelegationId),
     (signals, workplace): (&mut Signals, &mut Option<Workplace>),
 ) -> Result<Option<Exit>, CliError> {
-    let quiet = invocation.common.quiet;
+    let voice = invocation.voice();
     let (mut told, mut told_of_pause, mut told_of_silence, mut times) = (false, false, false, 0);
     let mut watch_again = Instant::now();
     loop {
@@ -90,14 +91,14 @@ async fn wait(
                 let place = equipped(invocation, workplace).await?;
                 tokio::select! {
                     asked = signals.next() => return Ok(Some(asked.exit())),
-                    taken = take_up(place, (id, &looked), quiet) => taken?,
+                    taken = take_up(place, (id, &looked), voice) => taken?,
                 }
             }
             Whose::Silents(_) if Instant::now() < watch_again => {}
             Whose::Silents(ref suspect) => {
                 let place = equipped(invocation, workplace).await?;
                 let obstacle = place.handle.obstacle(&Orphans::Of(id.clone())).await?;
-                if !quiet && !std::mem::replace(&mut told_of_silence, true) {
+                if voice.is_aloud() && !std::mem::replace(&mut told_of_silence, true) {
                     match &obstacle {
                         Some(lacks) => stderr::tell(&unwatched(record.owner.process.pid, id, lacks)),
                         None => suspect.tell(),
@@ -106,13 +107,13 @@ async fn wait(
                 if obstacle.is_none() {
                     tokio::select! {
                         asked = signals.next() => return Ok(Some(asked.exit())),
-                        taken = take_up(place, (id, &looked), quiet) => taken?,
+                        taken = take_up(place, (id, &looked), voice) => taken?,
                     }
                 }
                 watch_again = Instant::now() + WATCH_AGAIN_AFTER;
             }
             Whose::Anothers => {
-                if !quiet && !std::mem::replace(&mut told, true) && workplace.is_none() {
+                if voice.is_aloud() && !std::mem::replace(&mut told, true) && workplace.is_none() {
                     stderr::tell(&format!(
                         "note: waits for process {}, which runs {id}",
                         record.owner.process.pid
@@ -193,21 +194,21 @@ async fn whose(
 async fn take_up(
     place: &Workplace,
     (id, before): (&DelegationId, &Whose),
-    quiet: bool,
+    voice: Voice,
 ) -> Result<(), CliError> {
     let orphans = Orphans::Of(id.clone());
     let recovered = match before {
         Whose::GivenUpHere(_) => {
             let recovered = place.handle.recover_again(id).await?;
-            if !quiet && !recovered.taken.is_empty() {
-                stderr::tell(&format!(
+            if !recovered.taken.is_empty() {
+                voice.tell(&format!(
                     "note: {id} had been given up here; it goes on from what is stored of it"
                 ));
             }
             recovered
         }
         Whose::Nobodys | Whose::Anothers | Whose::Silents(_) | Whose::InHand => {
-            orphans::take_up(place, &orphans, quiet).await?
+            orphans::take_up(place, &orphans, voice).await?
         }
     };
     let error = orphans::cannot_go_on(place, &recovered).await;

@@ -303,27 +303,23 @@ pub struct Unit {
     pub inline: bool,
 }
 
+/// How the tasks of a call come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completions {
+    /// All of them together.
+    Together,
+    /// Those of a group together, and each without group by itself.
+    ByUnit,
+}
+
 impl Unit {
-    /// The units of an accepted call, in the order of their ids: the whole call, or with `independent` one for each
-    /// group in the order in which the groups appear, and one for each task without group (DISP-16, DISP-18).
-    pub fn of_call(delegation: &DelegationId, tasks: &[Task], independent: bool) -> Vec<Unit> {
-        let mut parts: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
-        if independent {
-            let mut place_of_group: HashMap<&str, usize> = HashMap::new();
-            for (index, task) in tasks.iter().enumerate() {
-                let group = task.group.as_deref();
-                let known = group.and_then(|group| place_of_group.get(group));
-                match known {
-                    Some(place) => parts[*place].1.push(index),
-                    None => {
-                        place_of_group.extend(group.map(|group| (group, parts.len())));
-                        parts.push((group, vec![index]));
-                    }
-                }
-            }
-        } else {
-            parts.push((None, (0..tasks.len()).collect()));
-        }
+    /// The units of an accepted call, in the order of their ids: the whole call, or by unit one for each group in the order in
+    /// which the groups appear, and one for each task without group (DISP-16, DISP-18).
+    pub fn of_call(delegation: &DelegationId, tasks: &[Task], completions: Completions) -> Vec<Unit> {
+        let parts = match completions {
+            Completions::Together => vec![(None, (0..tasks.len()).collect())],
+            Completions::ByUnit => by_group(tasks),
+        };
         let several = parts.len() > 1;
         let units = (1..).zip(parts).map(|(k, (group, task_indexes))| Unit {
             id: if several { UnitId::part(delegation, k) } else { UnitId::whole(delegation) },
@@ -333,6 +329,24 @@ impl Unit {
         });
         units.collect()
     }
+}
+
+/// The positions of the tasks of each group, and of each task without group, in the order in which they appear.
+fn by_group(tasks: &[Task]) -> Vec<(Option<&str>, Vec<usize>)> {
+    let mut parts: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+    let mut place_of_group: HashMap<&str, usize> = HashMap::new();
+    for (index, task) in tasks.iter().enumerate() {
+        let group = task.group.as_deref();
+        let known = group.and_then(|group| place_of_group.get(group));
+        match known {
+            Some(place) => parts[*place].1.push(index),
+            None => {
+                place_of_group.extend(group.map(|group| (group, parts.len())));
+                parts.push((group, vec![index]));
+            }
+        }
+    }
+    parts
 }
 
 /// The durable handle of an accepted delegation.
@@ -389,10 +403,10 @@ mod tests {
         assert!(text.ends_with(r#""tenant":{"user_id":"U7"}}"#), "{text}");
     }
 
-    fn units(groups: &[Option<&str>], independent: bool) -> Vec<(String, Vec<usize>, Option<String>)> {
+    fn units(groups: &[Option<&str>], completions: Completions) -> Vec<(String, Vec<usize>, Option<String>)> {
         let task = |group: &Option<&str>| Task { group: group.map(str::to_owned), ..Task::of("look") };
         let tasks: Vec<Task> = groups.iter().map(task).collect();
-        let units = Unit::of_call(&DelegationId::from_bits(1), &tasks, independent);
+        let units = Unit::of_call(&DelegationId::from_bits(1), &tasks, completions);
         units
             .into_iter()
             .map(|unit| (unit.id.as_str()[14..].to_owned(), unit.task_indexes, unit.group))
@@ -402,7 +416,7 @@ mod tests {
     #[test]
     fn disp_16_a_call_is_one_unit_unless_its_completions_are_independent() {
         let groups = [Some("a"), None, Some("a")];
-        assert_eq!(units(&groups, false), [(String::new(), vec![0, 1, 2], None)]);
+        assert_eq!(units(&groups, Completions::Together), [(String::new(), vec![0, 1, 2], None)]);
     }
 
     #[test]
@@ -418,14 +432,14 @@ mod tests {
             named("-4", &[3], None),
             named("-5", &[5], Some("A")),
         ];
-        assert_eq!(units(&groups, true), expected);
+        assert_eq!(units(&groups, Completions::ByUnit), expected);
     }
 
     #[test]
     fn disp_18_a_unit_that_is_alone_has_the_id_of_the_call() {
-        assert_eq!(units(&[None], true), [(String::new(), vec![0], None)]);
+        assert_eq!(units(&[None], Completions::ByUnit), [(String::new(), vec![0], None)]);
         let alone = (String::new(), vec![0, 1], Some("a".to_owned()));
-        assert_eq!(units(&[Some("a"), Some("a")], true), [alone]);
+        assert_eq!(units(&[Some("a"), Some("a")], Completions::ByUnit), [alone]);
     }
 
     #[test]

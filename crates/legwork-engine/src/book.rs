@@ -20,7 +20,7 @@ pub use supervision::Warning;
 pub use vocabulary::{Adopted, Effect, Event, Loss, NewIds, ReplyTo};
 
 use crate::options::Options;
-use legwork_core::batch::{Fallback, Lineage, NewBatch, Reach, Unit};
+use legwork_core::batch::{Completions, Fallback, Lineage, NewBatch, Reach, Unit};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
@@ -213,7 +213,7 @@ impl Book {
         if let Some(refusal) = self.objection(&batch) {
             return vec![Effect::Refuse(reply, refusal)];
         }
-        let mut accepted = accepted(batch, ids, self.options.independent_completions);
+        let mut accepted = accepted(batch, ids, self.options.completions);
         if let Some((above, _)) = accepted.lineage.parent.as_ref().and_then(|parent| self.child(parent)) {
             accepted.lineage.tenant = above.accepted.lineage.tenant.clone();
         }
@@ -441,9 +441,9 @@ fn honest_ending(state: ChildState, ending: Ending) -> Ending {
 }
 
 /// A child waits for its own children, whatever its session could do (MODE-1).
-pub(crate) fn accepted(batch: NewBatch, ids: NewIds, independent: bool) -> Accepted {
+pub(crate) fn accepted(batch: NewBatch, ids: NewIds, completions: Completions) -> Accepted {
     let reach = if batch.lineage.parent.is_some() { Reach::Joined } else { batch.reach };
-    let units = Unit::of_call(&ids.delegation, &batch.tasks, independent);
+    let units = Unit::of_call(&ids.delegation, &batch.tasks, completions);
     Accepted {
         delegation: ids.delegation,
         lineage: batch.lineage,

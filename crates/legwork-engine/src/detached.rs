@@ -4,7 +4,7 @@
 use crate::book::{NewIds, accepted};
 use crate::offering::{Fate, Offered, offer};
 use crate::wiring::Wiring;
-use legwork_core::batch::{NewBatch, Ticket};
+use legwork_core::batch::{Completions, NewBatch, Ticket};
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId, Epoch};
 use legwork_core::ports::{AppendError, DispatchError, Heading};
@@ -17,11 +17,11 @@ use std::slice;
 pub(crate) async fn accept(
     wiring: &Wiring,
     batch: NewBatch,
-    independent: bool,
+    completions: Completions,
 ) -> Result<Ticket, DispatchError> {
     let ids = new_ids(wiring, &batch);
     let at = wiring.clock.now().wall;
-    let accepted = accepted(batch, ids, independent);
+    let accepted = accepted(batch, ids, completions);
     let ticket = accepted.ticket();
     let append = Append {
         delegation: accepted.delegation.clone(),

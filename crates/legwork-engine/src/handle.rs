@@ -10,7 +10,7 @@ use crate::options::{Options, OptionsError};
 use crate::recovery::RecoveryError;
 use crate::steering;
 use crate::wiring::Wiring;
-use legwork_core::batch::{Lineage, NewBatch, Task, Ticket};
+use legwork_core::batch::{Completions, Lineage, NewBatch, Task, Ticket};
 use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
@@ -137,9 +137,9 @@ impl Handle {
     pub async fn accept_for_another(
         &self,
         batch: NewBatch,
-        independent: bool,
+        completions: Completions,
     ) -> Result<Ticket, DispatchError> {
-        detached::accept(&self.wiring, batch, independent).await
+        detached::accept(&self.wiring, batch, completions).await
     }
 
     /// Tells the engine to end, and waits for nothing: its children have their stop grace from now on. [`Engine::close`] waits.

@@ -2,6 +2,7 @@
 //! engine states every number.
 
 pub use legwork_core::batch::AtCapacity;
+use legwork_core::batch::Completions;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -16,9 +17,8 @@ pub struct Options {
     pub depth_max: u32,
     /// What happens to a call when all slots are taken (`delegation.at_capacity`).
     pub at_capacity: AtCapacity,
-    /// Whether the tasks of a call come back by their groups instead of all together
-    /// (`delegation.independent_completions`).
-    pub independent_completions: bool,
+    /// How the tasks of a call come back (`delegation.independent_completions`).
+    pub completions: Completions,
     /// How long a child may be without progress.
     pub patience: Patience,
     /// From a stop request to the abort (`delegation.stop_grace_ms`).

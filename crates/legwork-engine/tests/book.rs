@@ -1,6 +1,6 @@
 //! Single moves of the book that once went wrong, each under its symptom. Everything else about it is in the worlds.
 
-use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
+use legwork_core::batch::{Completions, Isolation, Lineage, NewBatch, Reach, Rights, Route, Setting, Task};
 use legwork_core::budget::Allowance;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId, SessionId};
@@ -26,7 +26,7 @@ fn book(children_max: usize) -> Book {
         queue_max: 10,
         depth_max: 3,
         at_capacity: AtCapacity::Queue,
-        independent_completions: false,
+        completions: Completions::Together,
         patience: Patience {
             idle: seconds(PATIENCE),
             tool: seconds(PATIENCE),

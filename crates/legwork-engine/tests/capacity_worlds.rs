@@ -1,6 +1,7 @@
 //! The policy under which calls take slots, in random schedules in which the units of a call are placed one after the other
 //! while others come and go: the one place where a later unit of an admitted call can find no slot (CAP-9).
 
+use legwork_core::batch::Completions;
 use legwork_engine::book::{Load, Placement, policy};
 use legwork_engine::{AtCapacity, Options, Patience};
 use legwork_testkit::worlds::{Chance, worlds_wanted};
@@ -21,7 +22,7 @@ fn options(children_max: usize) -> Options {
         queue_max: 0,
         depth_max: 1,
         at_capacity: AtCapacity::Sync,
-        independent_completions: true,
+        completions: Completions::ByUnit,
         patience: Patience { idle: second, tool: second, grace: second, inactivity: None },
         stop_grace: second,
         lease: Duration::from_secs(10),

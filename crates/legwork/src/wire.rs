@@ -268,7 +268,7 @@ impl Tools {
                 concurrent_max: settings.max_concurrent_children,
                 at_capacity: at_capacity(settings),
                 depth_max: depth_max(settings),
-                independent_completions: settings.independent_completions,
+                completions: settings.completions(),
                 goal_bytes_max: settings.goal_max_bytes,
                 children_max,
                 summary_bytes_max: settings.max_summary_chars.unwrap_or(usize::MAX),
@@ -429,7 +429,7 @@ fn options(settings: &DelegationSettings) -> Options {
         queue_max: settings.queue_max,
         depth_max: depth_max(settings),
         at_capacity: at_capacity(settings),
-        independent_completions: settings.independent_completions,
+        completions: settings.completions(),
         patience: Patience {
             idle: settings.stall_idle,
             tool: settings.stall_tool,

@@ -18,7 +18,7 @@ use crate::models::ToolSpec;
 use action::Action;
 use budget::{Budget, Reserved};
 use legwork_core::batch::{
-    AtCapacity, Fallback, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
+    AtCapacity, Completions, Fallback, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
 };
 use legwork_core::budget::Allowance;
 use legwork_core::fact::Accepted;
@@ -68,8 +68,8 @@ pub struct DelegateOptions {
     /// The depth at which agents may no longer delegate: `delegation.max_spawn_depth`, or 0 when orchestrators are
     /// switched off; children at or below it do not get this tool (BUILD-3).
     pub depth_max: u32,
-    /// Whether the tasks of a call come back by their groups (`delegation.independent_completions`).
-    pub independent_completions: bool,
+    /// How the tasks of a call come back (`delegation.independent_completions`).
+    pub completions: Completions,
     /// Bytes of one goal, and of one context (`delegation.goal_max_bytes`).
     pub goal_bytes_max: usize,
     /// Children that all calls together may start; `None` for no such limit. In one-shot sessions it is
@@ -213,7 +213,8 @@ impl DelegateTool {
     /// The arguments of a call that have no effect in it.
     fn unused(&self, fields: &Value, tasks: &[Task]) -> Vec<String> {
         let mut unused = tasks::without_effect(fields);
-        if !self.options.independent_completions && tasks.iter().any(|task| task.group.is_some()) {
+        if self.options.completions == Completions::Together && tasks.iter().any(|task| task.group.is_some())
+        {
             unused.push(tasks::GROUP.to_owned());
         }
         unused

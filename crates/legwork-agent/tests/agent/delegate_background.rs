@@ -3,7 +3,7 @@
 use crate::delegate_calls::{Door, OPTIONS};
 use crate::fakes::{Bench, FakeDelegator, FakeModel, Say, call, json_of};
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Effect, Site, Tool};
-use legwork_core::batch::{AtCapacity, Fallback, Reach};
+use legwork_core::batch::{AtCapacity, Completions, Fallback, Reach};
 use legwork_core::child::{ChildState, Slot};
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::outcome::{Ending, FailureKind, Force, Outcome, StopReason};
@@ -117,8 +117,8 @@ async fn out_06_the_handle_of_one_task_names_its_transcript_and_says_how_to_read
 /// A door where calls come back by their groups.
 async fn independent(options: DelegateOptions) -> Door {
     let mut delegator = FakeDelegator::new().await;
-    delegator.independent = true;
-    Door::to(delegator, DelegateOptions { independent_completions: true, ..options })
+    delegator.completions = Completions::ByUnit;
+    Door::to(delegator, DelegateOptions { completions: Completions::ByUnit, ..options })
 }
 
 /// Two tasks of one group and one without.
@@ -190,8 +190,8 @@ async fn cap_06_a_call_without_a_slot_is_waited_for_and_says_so_every_time() {
 #[tokio::test]
 async fn cap_09_units_without_room_come_back_in_the_handle_and_the_others_later() {
     let mut delegator = FakeDelegator::new().await;
-    (delegator.independent, delegator.later_inline) = (true, true);
-    let door = Door::to(delegator, DelegateOptions { independent_completions: true, ..PUSH });
+    (delegator.completions, delegator.later_inline) = (Completions::ByUnit, true);
+    let door = Door::to(delegator, DelegateOptions { completions: Completions::ByUnit, ..PUSH });
     let output = door.call_from(site(&door), grouped()).await;
     let handle = json_of(&output);
     assert_eq!(
@@ -209,9 +209,9 @@ async fn cap_09_units_without_room_come_back_in_the_handle_and_the_others_later(
 #[tokio::test]
 async fn cap_09_a_unit_whose_results_cannot_be_had_says_so_in_an_entry_of_each_task() {
     let mut delegator = FakeDelegator::new().await;
-    (delegator.independent, delegator.later_inline) = (true, true);
+    (delegator.completions, delegator.later_inline) = (Completions::ByUnit, true);
     delegator.unread_unit = Some(1);
-    let door = Door::to(delegator, DelegateOptions { independent_completions: true, ..PUSH });
+    let door = Door::to(delegator, DelegateOptions { completions: Completions::ByUnit, ..PUSH });
     let task = |group: &str| json!({"goal": "look at one of the parts", "group": group});
     let tasks: Vec<Value> = ["a", "b", "c", "b"].map(task).into();
     let output = door.call_from(site(&door), json!({ "tasks": tasks })).await;
@@ -237,7 +237,7 @@ fn tool_03_groups_are_offered_only_where_calls_come_back_by_them() {
     };
     let (offered, text) = described(PUSH);
     assert!(!offered && text.contains("results of a call come together"), "{text}");
-    let (offered, text) = described(DelegateOptions { independent_completions: true, ..PUSH });
+    let (offered, text) = described(DelegateOptions { completions: Completions::ByUnit, ..PUSH });
     assert!(offered && text.contains("tasks of one `group` come back together"), "{text}");
     assert!(!text.contains("results of a call come together"), "{text}");
 }

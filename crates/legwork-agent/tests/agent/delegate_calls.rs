@@ -5,7 +5,7 @@ use crate::fakes::{Bench, FakeDelegator, FakeModel, allowance, json_of, rights};
 use legwork_agent::tools::{
     DelegateOptions, DelegateTool, Invocation, Site, TaskAuthor, TaskRules, Tool, ToolOutput, parse_tasks,
 };
-use legwork_core::batch::{AtCapacity, NewBatch, Reach, Setting, Task};
+use legwork_core::batch::{AtCapacity, Completions, NewBatch, Reach, Setting, Task};
 use legwork_core::ids::{CallKey, ChildId};
 use legwork_core::ports::Refusal;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub const OPTIONS: DelegateOptions = DelegateOptions {
     reach: Reach::Joined,
     concurrent_max: 10,
     at_capacity: AtCapacity::Queue,
-    independent_completions: false,
+    completions: Completions::Together,
     depth_max: 1,
     goal_bytes_max: 200,
     children_max: None,

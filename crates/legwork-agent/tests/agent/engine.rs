@@ -11,7 +11,7 @@ use legwork_agent::session::{
 use legwork_agent::tools::{Commands, DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
-use legwork_core::batch::{Isolation, Reach, Route, Setting};
+use legwork_core::batch::{Completions, Isolation, Reach, Route, Setting};
 use legwork_core::ids::SessionId;
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
@@ -227,7 +227,7 @@ fn options() -> Options {
         queue_max: 100,
         depth_max: DEPTH_MAX,
         at_capacity: AtCapacity::Queue,
-        independent_completions: false,
+        completions: Completions::Together,
         patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
         lease: Duration::from_secs(10),

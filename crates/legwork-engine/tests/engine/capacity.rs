@@ -2,7 +2,7 @@
 
 use crate::desk::Desk;
 use crate::scene::{Scene, batch, batch_from, call_key, options, pushed, stopped};
-use legwork_core::batch::{Fallback, NewBatch, Reach, Task, Ticket};
+use legwork_core::batch::{Completions, Fallback, NewBatch, Reach, Task, Ticket};
 use legwork_core::completion::BatchResult;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::outcome::{Force, Outcome, StopReason, WireStatus};
@@ -13,7 +13,7 @@ use legwork_testkit::memory::MemoryStore;
 use std::time::Duration;
 
 async fn scene(at_capacity: AtCapacity, children_max: usize) -> Scene {
-    let options = Options { at_capacity, independent_completions: true, ..options(children_max) };
+    let options = Options { at_capacity, completions: Completions::ByUnit, ..options(children_max) };
     Scene::over(MemoryStore::new(), 1, options).await
 }
 

@@ -1,7 +1,7 @@
 //! Results that are taken for a caller which does not get them: nobody else would free them as long as this process lives.
 
 use crate::scene::{Scene, options, pushed};
-use legwork_core::batch::{NewBatch, Task};
+use legwork_core::batch::{Completions, NewBatch, Task};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ports::{Delegator, JoinError};
 use legwork_engine::Options;
@@ -37,7 +37,7 @@ async fn inv_06_what_was_taken_for_a_caller_that_did_not_get_it_is_given_back() 
     for luck in [Luck::Slow(Duration::from_secs(60)), Luck::Fails, Luck::FailsLate] {
         for unlucky in 0..2 {
             let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
-            let options = Options { independent_completions: true, ..options(2) };
+            let options = Options { completions: Completions::ByUnit, ..options(2) };
             let scene = Scene::over_store(shaky.clone(), 1, options).await;
             let ticket = scene.handle.dispatch(call()).await.expect("it is accepted");
             scene.handle.settled(&ticket.delegation).await;
@@ -63,7 +63,7 @@ async fn inv_06_what_was_taken_for_a_caller_that_did_not_get_it_is_given_back() 
 #[tokio::test(start_paused = true)]
 async fn inv_06_what_a_store_in_trouble_does_not_take_back_is_given_back_later() {
     let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
-    let options = Options { independent_completions: true, ..options(2) };
+    let options = Options { completions: Completions::ByUnit, ..options(2) };
     let scene = Scene::over_store(shaky.clone(), 1, options).await;
     let ticket = scene.handle.dispatch(call()).await.expect("it is accepted");
     scene.handle.settled(&ticket.delegation).await;

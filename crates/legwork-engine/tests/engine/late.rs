@@ -3,7 +3,7 @@
 
 use crate::desk::Desk;
 use crate::scene::{Scene, batch, call_key, options, pushed};
-use legwork_core::batch::NewBatch;
+use legwork_core::batch::{Completions, NewBatch};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Delegator, DispatchError, Facts, Filter};
 use legwork_core::record::DelegationRecord;
@@ -143,7 +143,7 @@ async fn inv_02_work_for_another_process_that_is_stored_although_the_store_faile
         let memory = MemoryStore::new();
         let (scene, shaky) = shaky_scene(&memory).await;
         arm(&shaky, Failure { append: 0, luck, blind: 0 });
-        let accepted = scene.handle.accept_for_another(pushed(7, &["answer"]), false).await;
+        let accepted = scene.handle.accept_for_another(pushed(7, &["answer"]), Completions::Together).await;
         let all = memory.delegations(Filter::Recent(10)).await.expect("it reads").rows;
         assert_eq!(
             (accepted.is_ok(), all.len()),
@@ -155,7 +155,7 @@ async fn inv_02_work_for_another_process_that_is_stored_although_the_store_faile
     }
     let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
     shaky.fail(&["append", "delegation"]);
-    let refused = scene.handle.accept_for_another(pushed(7, &["answer"]), false).await;
+    let refused = scene.handle.accept_for_another(pushed(7, &["answer"]), Completions::Together).await;
     let Err(error @ DispatchError::Unclear { .. }) = refused else { panic!("{refused:?}") };
     assert!(
         !error.to_string().contains("nothing was started"),

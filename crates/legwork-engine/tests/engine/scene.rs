@@ -4,7 +4,7 @@
 use crate::troupe::Troupe;
 use crate::wall;
 use legwork_core::batch::{
-    Isolation, Lineage, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
+    Completions, Isolation, Lineage, NewBatch, OnCrash, Reach, Rights, Route, Setting, Task, Ticket,
 };
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
@@ -51,7 +51,7 @@ pub fn options(children_max: usize) -> Options {
         queue_max: 1000,
         depth_max: 4,
         at_capacity: AtCapacity::Queue,
-        independent_completions: false,
+        completions: Completions::Together,
         patience: Patience { idle: IDLE_PATIENCE, tool: TOOL_PATIENCE, grace: STALL_GRACE, inactivity: None },
         stop_grace: STOP_GRACE,
         lease: Duration::from_secs(10),

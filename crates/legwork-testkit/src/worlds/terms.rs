@@ -2,6 +2,7 @@
 
 use super::chance::Chance;
 use super::runner::ENDINGS;
+use legwork_core::batch::Completions;
 use legwork_core::outcome::Ending;
 use legwork_engine::{AtCapacity, Options, Patience};
 use std::time::Duration;
@@ -115,7 +116,7 @@ fn options(chance: &mut Chance) -> Options {
             1 | 2 => AtCapacity::Sync,
             _ => AtCapacity::Queue,
         },
-        independent_completions: chance.once_in(2),
+        completions: if chance.once_in(2) { Completions::ByUnit } else { Completions::Together },
         patience: Patience {
             idle: seconds(chance, 20),
             tool: seconds(chance, 60),

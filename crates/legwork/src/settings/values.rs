@@ -7,6 +7,8 @@ use std::time::Duration;
 
 pub use legwork_agent::models::{Protocol as ApiMode, ReasoningEffort};
 
+use legwork_core::batch::Completions;
+
 use super::blocks::{ModelBlock, NamedRoute, Overrides};
 use super::origin::{Assigned, Origin};
 
@@ -133,6 +135,16 @@ pub struct DelegationSettings {
     pub lease: Duration,
     pub goal_max_bytes: usize,
     pub retention: Duration,
+}
+
+impl DelegationSettings {
+    /// How the tasks of a call come back.
+    pub fn completions(&self) -> Completions {
+        match self.independent_completions {
+            true => Completions::ByUnit,
+            false => Completions::Together,
+        }
+    }
 }
 
 /// The section `[hooks]`: command lines, each run by the shell. None: there is none.

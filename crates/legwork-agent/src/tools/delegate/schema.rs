@@ -5,7 +5,7 @@ use super::routes::{self, NamedRoutes};
 use super::tasks::GROUP;
 use super::{DELEGATE_TASK, DelegateOptions};
 use crate::models::ToolSpec;
-use legwork_core::batch::{AtCapacity, Reach};
+use legwork_core::batch::{AtCapacity, Completions, Reach};
 use serde_json::{Value, json};
 
 /// The tool's description and the schema of its arguments.
@@ -32,7 +32,7 @@ fn description(options: &DelegateOptions) -> String {
          - {}\n\
          - What a subagent says about effects outside is its own report; verify what matters.\n\
          - Do not delegate a single tool call or mechanical work; do that yourself.",
-        when(options.reach, options.independent_completions),
+        when(options.reach, options.completions),
         room(options),
         lasting(options.reach),
     )
@@ -51,24 +51,24 @@ fn room(options: &DelegateOptions) -> String {
     }
 }
 
-fn when(reach: Reach, independent: bool) -> String {
-    let comes = match (reach, independent) {
+fn when(reach: Reach, completions: Completions) -> String {
+    let comes = match (reach, completions) {
         (Reach::Joined, _) => {
             return "The call comes back when all of them have ended, with one result a task in the order of the tasks."
                 .to_owned();
         }
-        (Reach::Push, false) => {
+        (Reach::Push, Completions::Together) => {
             "The results of a call come together, as one message of its own, after you have ended your turn and all its \
              subagents have ended"
         }
-        (Reach::Push, true) => {
+        (Reach::Push, Completions::ByUnit) => {
             "The tasks of one `group` come back together, and a task without group by itself: each time as one message of \
              its own, after you have ended your turn and those subagents have ended, without waiting for the others"
         }
-        (Reach::History, false) => {
+        (Reach::History, Completions::Together) => {
             "The results of a call come together, as one message of its own that you read in a later turn"
         }
-        (Reach::History, true) => {
+        (Reach::History, Completions::ByUnit) => {
             "The tasks of one `group` come back together, and a task without group by itself: each time as one message of \
              its own that you read in a later turn"
         }
@@ -131,7 +131,7 @@ fn parameters(options: &DelegateOptions, named: &dyn NamedRoutes) -> Value {
             }
         }
     });
-    if options.independent_completions {
+    if options.completions == Completions::ByUnit {
         parameters["properties"]["tasks"]["items"]["properties"][GROUP] = json!({
             "type": "string",
             "description": "Tasks with the same group come back together."

@@ -3,7 +3,7 @@
 
 use super::scene::{Machine, assert_legal, new_session, stored, texts};
 use super::seeded::Echo;
-use legwork_core::batch::Reach;
+use legwork_core::batch::{Completions, Reach};
 use legwork_core::ids::SessionId;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Outcome, StopReason};
@@ -92,7 +92,9 @@ impl World {
             None => Arc::new(memory.clone()),
         };
         let mut machine = Machine::with(beside);
-        machine.independent = case.shape == Shape::Apart;
+        if case.shape == Shape::Apart {
+            machine.completions = Completions::ByUnit;
+        }
         machine.children.free(A);
         World { case, machine, model: Echo::new(1), file, memory, asked: None, died: Vec::new() }
     }

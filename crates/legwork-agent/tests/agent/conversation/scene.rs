@@ -12,7 +12,7 @@ use legwork_agent::session::{
 use legwork_agent::tools::{DelegateOptions, DelegateTool, Tool, Toolbox};
 use legwork_agent::turn::TurnLimits;
 use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
-use legwork_core::batch::{Isolation, Reach, Route, Setting};
+use legwork_core::batch::{Completions, Isolation, Reach, Route, Setting};
 use legwork_core::ids::{Epoch, OwnerId, SessionId};
 use legwork_core::message::{Author, Message, Part};
 use legwork_core::ports::{Delegator, Facts, Filter, NewSession, Processes, SessionKind, Steps, Store};
@@ -37,7 +37,7 @@ pub struct Machine {
     /// As somebody else on the machine has it open.
     pub store: Arc<dyn Store>,
     /// Whether the tasks of a call come back by their groups.
-    pub independent: bool,
+    pub completions: Completions,
     pub processes: Arc<FakeProcesses>,
     pub children: Arc<Children>,
     bits: Arc<AtomicU64>,
@@ -71,7 +71,7 @@ impl Machine {
     pub fn with(store: Arc<dyn Store>) -> Self {
         Machine {
             store,
-            independent: false,
+            completions: Completions::Together,
             processes: FakeProcesses::new(),
             children: Children::new(),
             bits: Arc::new(AtomicU64::new(1)),
@@ -99,7 +99,7 @@ impl Machine {
             bits: Arc::new(move || bits.fetch_add(0x1_0000_0001, Ordering::SeqCst)),
             owner: owner.clone(),
         };
-        let options = Options { independent_completions: self.independent, ..options() };
+        let options = Options { completions: self.completions, ..options() };
         let engine = Engine::start(options, wiring).await.expect("it starts");
         engine.handle().recover(&Orphans::All).await.expect("it goes on with what is left");
         Running {
@@ -364,7 +364,7 @@ fn options() -> Options {
         queue_max: 100,
         depth_max: 1,
         at_capacity: AtCapacity::Queue,
-        independent_completions: false,
+        completions: Completions::Together,
         patience: Patience { idle: patience, tool: patience, grace: patience, inactivity: None },
         stop_grace: Duration::from_secs(60),
         lease: Duration::from_secs(10),

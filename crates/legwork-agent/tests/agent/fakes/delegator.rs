@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use legwork_agent::tools::ToolOutput;
-use legwork_core::batch::{Fallback, Lineage, NewBatch, Reach, Ticket, Unit};
+use legwork_core::batch::{Completions, Fallback, Lineage, NewBatch, Reach, Ticket, Unit};
 use legwork_core::below::Below;
 use legwork_core::child::ChildEvent;
 use legwork_core::fact::{Accepted, Append, Fact};
@@ -44,7 +44,7 @@ pub struct FakeDelegator {
     /// Joins never come back.
     pub hangs: bool,
     /// Calls come back by their groups.
-    pub independent: bool,
+    pub completions: Completions,
     /// Units after the first are waited for.
     pub later_inline: bool,
     /// The unit at this place cannot be read.
@@ -83,7 +83,7 @@ impl FakeDelegator {
             transcripts: vec![],
             takes: None,
             hangs: false,
-            independent: false,
+            completions: Completions::Together,
             later_inline: false,
             unread_unit: None,
             fallback: None,
@@ -183,7 +183,7 @@ impl Delegator for FakeDelegator {
             }
             let id = DelegationId::from_bits(number);
             let count = batch.tasks.len();
-            let mut units = Unit::of_call(&id, &batch.tasks, self.independent);
+            let mut units = Unit::of_call(&id, &batch.tasks, self.completions);
             units.iter_mut().skip(1).for_each(|unit| unit.inline = self.later_inline);
             let reach = if self.fallback.is_some() { Reach::Joined } else { batch.reach };
             let accepted = Accepted {

@@ -1,6 +1,7 @@
 //! Each policy with its table of cases.
 
 use super::*;
+use legwork_core::batch::Completions;
 
 const MAX: usize = 3;
 
@@ -13,7 +14,7 @@ fn named(policy: AtCapacity) -> Box<dyn Capacity> {
         queue_max: 2,
         depth_max: 1,
         at_capacity: policy,
-        independent_completions: true,
+        completions: Completions::ByUnit,
         patience: Patience { idle: second, tool: second, grace: second, inactivity: None },
         stop_grace: second,
         lease: Duration::from_secs(10),

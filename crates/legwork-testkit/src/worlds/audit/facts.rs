@@ -3,7 +3,7 @@
 use super::{Audit, unknown};
 use crate::worlds::account::{Account, Gate, Runs};
 use crate::worlds::law::{Broken, Law};
-use legwork_core::batch::{Fallback, NewBatch, Reach};
+use legwork_core::batch::{Completions, Fallback, NewBatch, Reach};
 use legwork_core::child::{ChildEvent, ChildState};
 use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{ChildId, DelegationId};
@@ -14,9 +14,9 @@ impl Audit<'_> {
     pub(super) fn record(&mut self, append: &Append) -> Result<(), Broken> {
         if let Some(Fact::Accepted(accepted)) = append.facts.first() {
             let call = self.expected.call.as_ref();
-            let independent = self.account.options.independent_completions;
+            let completions = self.account.options.completions;
             let true_to_it = call.is_some_and(|call| {
-                is_true_to(accepted, &call.batch, self.account) && units_are_right(accepted, independent)
+                is_true_to(accepted, &call.batch, self.account) && units_are_right(accepted, completions)
             });
             Broken::unless(true_to_it, Law::TrueToTheCall, || format!("{accepted:?} was not asked for"))?;
             self.account.enter(accepted, self.now.mono);
@@ -191,13 +191,14 @@ fn is_true_to(accepted: &Accepted, batch: &NewBatch, account: &Account) -> bool 
 
 /// Two tasks are in one unit if the call comes back whole, or they have the same group; the units come in the order of
 /// their first tasks.
-fn units_are_right(accepted: &Accepted, independent: bool) -> bool {
+fn units_are_right(accepted: &Accepted, completions: Completions) -> bool {
     let unit_of = |task: usize| accepted.units.iter().position(|unit| unit.task_indexes.contains(&task));
     let group_of = |task: usize| accepted.tasks[task].group.as_deref();
+    let is_whole = completions == Completions::Together;
     let tasks = accepted.tasks.len();
     let pairs = (0..tasks).flat_map(|a| (0..tasks).map(move |b| (a, b)));
     let together = |(a, b): (usize, usize)| {
-        let same = a == b || !independent || group_of(a).is_some() && group_of(a) == group_of(b);
+        let same = a == b || is_whole || group_of(a).is_some() && group_of(a) == group_of(b);
         same == (unit_of(a) == unit_of(b))
     };
     let listed: Vec<usize> = accepted.units.iter().flat_map(|unit| unit.task_indexes.clone()).collect();

@@ -7,6 +7,7 @@ use super::weather::Weather;
 use super::worker::{Front, Workers};
 use crate::shaky::ShakyStore;
 use crate::unwritten::Unwritten;
+use legwork_core::batch::Completions;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
 use legwork_core::ports::{Conversations, GroupEnd, Held, Liveness, Pending, Processes, StoreError};
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
@@ -249,7 +250,7 @@ fn options(weather: &Weather) -> Options {
         queue_max: 1000,
         depth_max: 3,
         at_capacity: weather.chance(|chance| *chance.pick(&policies)),
-        independent_completions: true,
+        completions: Completions::ByUnit,
         patience: Patience { idle: minutes, tool: minutes, grace: minutes, inactivity: None },
         stop_grace: STOP_GRACE,
         lease: LEASE,

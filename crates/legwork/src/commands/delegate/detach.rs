@@ -38,8 +38,8 @@ pub(super) async fn leave(
         tasks: tasks.clone(),
         setting: workplace.setting_of_children(),
     };
-    let independent = settings.delegation.independent_completions;
-    let ticket = workplace.handle.accept_for_another(batch, independent).await?;
+    let completions = settings.delegation.completions();
+    let ticket = workplace.handle.accept_for_another(batch, completions).await?;
     let kept_for = left(workplace, &session, reach).await;
     let started = outliving::start(invocation, ticket.delegation.as_str());
     let note = note(&ticket.delegation, kept_for);

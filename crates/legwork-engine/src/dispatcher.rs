@@ -35,7 +35,7 @@ use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, FailureKind};
 use legwork_core::ports::{
-    ChildView, DispatchError, Inbox, LiveEvent, Refusal, Steer, StopNotice, Stopped, TROUBLE_MAX,
+    ChildView, DispatchError, Inbox, LiveEvent, Pause, Refusal, Steer, StopNotice, Stopped, TROUBLE_MAX,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
@@ -80,10 +80,8 @@ pub(crate) enum Message {
     Look,
     /// These claims were made for a caller that did not get them.
     GiveBack(Vec<ClaimId>),
-    /// Whether new children may start no longer; it is stored already.
-    Turned {
-        paused: bool,
-    },
+    /// Whether new children may start; it is stored already.
+    Turned(Pause),
     /// Work of a dead process is this one's now. Answered when it is in the book.
     Adopt(Box<Heirloom>, oneshot::Sender<()>),
     Release,
@@ -114,8 +112,8 @@ pub(crate) struct Start {
     pub(crate) live: broadcast::Sender<LiveEvent>,
     /// The newest request that was stored before this process had any work.
     pub(crate) asked_before: u64,
-    /// Whether no new children may start.
-    pub(crate) paused: bool,
+    /// Whether new children may start.
+    pub(crate) pause: Pause,
 }
 
 pub(crate) struct Dispatcher {
@@ -148,9 +146,9 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     pub(crate) fn new(start: Start, handle: &Handle) -> Self {
-        let Start { options, inbox, live, asked_before, paused } = start;
+        let Start { options, inbox, live, asked_before, pause } = start;
         let wiring = handle.wiring().clone();
-        let chores = Chores::new(&wiring, Known { asked_before, paused });
+        let chores = Chores::new(&wiring, Known { asked_before, pause });
         let renewal = Renewal::new(&wiring, options.lease);
         let mut dispatcher = Dispatcher {
             book: Book::new(options, wiring.owner.id.clone()),
@@ -173,7 +171,7 @@ impl Dispatcher {
             parting: Vec::new(),
             ends: HashMap::new(),
         };
-        if paused {
+        if pause == Pause::On {
             dispatcher.step(Event::Paused);
         }
         dispatcher
@@ -274,7 +272,7 @@ impl Dispatcher {
             Message::Attach(session, inbox) => self.routes.attach(session, inbox),
             Message::Look => self.chores.look_now(),
             Message::GiveBack(claims) => self.chores.give_back(claims),
-            Message::Turned { paused } => self.turned(paused),
+            Message::Turned(pause) => self.turned(pause),
             Message::Adopt(heirloom, reply) => {
                 self.adopt(*heirloom);
                 // Whoever went away needs no answer.

@@ -15,8 +15,8 @@ use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, OtherCall, Pending,
-    Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, OtherCall, Pause,
+    Pending, Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Asked, Request, Scope, Wish};
@@ -88,7 +88,7 @@ impl Engine {
         let recovering = Arc::new(Semaphore::new(1));
         let handle = Handle { mailbox, live: live.downgrade(), wiring, recovering };
         let mut service = JoinSet::new();
-        let start = Start { options, inbox, live, asked_before, paused: news.paused };
+        let start = Start { options, inbox, live, asked_before, pause: news.pause };
         service.spawn(Dispatcher::new(start, &handle).run());
         Ok(Engine { handle, service })
     }
@@ -118,7 +118,7 @@ impl Handle {
     /// # Errors
     /// When the store could not record it; nothing has changed then.
     pub async fn pause(&self) -> Result<bool, StoreError> {
-        self.turn(true).await
+        self.turn(Pause::On).await
     }
 
     /// New children may start again in every process of the store. Answers whether that changed anything.
@@ -126,7 +126,7 @@ impl Handle {
     /// # Errors
     /// When the store could not record it; nothing has changed then.
     pub async fn resume(&self) -> Result<bool, StoreError> {
-        self.turn(false).await
+        self.turn(Pause::Off).await
     }
 
     /// Accepts a call that another process is to work on, once this one has ended: it is durable when the ticket comes
@@ -187,9 +187,9 @@ impl Handle {
         &self.recovering
     }
 
-    async fn turn(&self, paused: bool) -> Result<bool, StoreError> {
-        let changed = self.wiring.store.set_paused(paused, self.wiring.clock.now().wall).await?;
-        self.tell(Message::Turned { paused }).await;
+    async fn turn(&self, pause: Pause) -> Result<bool, StoreError> {
+        let changed = self.wiring.store.set_pause(pause, self.wiring.clock.now().wall).await?;
+        self.tell(Message::Turned(pause)).await;
         Ok(changed)
     }
 

@@ -8,8 +8,8 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Facts, Filter, Found, Held, Listed, NewSession, News, Pending, Portion,
-    SessionRecord, Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Facts, Filter, Found, Held, Listed, NewSession, News, Pause, Pending,
+    Portion, SessionRecord, Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -214,8 +214,8 @@ impl Facts for GatedStore {
         self.inner.steers(child)
     }
 
-    fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
-        self.inner.set_paused(paused, at)
+    fn set_pause(&self, pause: Pause, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        self.inner.set_pause(pause, at)
     }
 
     fn undelivered(

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Once};
 
-use legwork_core::ports::{Facts, StoreError};
+use legwork_core::ports::{Facts, Pause, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
 
 use crate::failure::{CliError, Kind};
@@ -56,7 +56,7 @@ pub async fn open_to_change(invocation: &Invocation) -> Result<Option<Arc<Sqlite
 pub async fn is_paused(store: &SqliteStore) -> Result<bool, CliError> {
     /// After every request that there may be.
     const NO_REQUESTS: u64 = u64::MAX;
-    Ok(store.news(NO_REQUESTS).await?.paused)
+    Ok(store.news(NO_REQUESTS).await?.pause == Pause::On)
 }
 
 /// Tells somebody who waits for work of a pause, if there is one: what has not begun does not begin then.

@@ -48,8 +48,18 @@ pub struct News {
     pub requests: Vec<(u64, Request)>,
     /// Those of them that cannot be read, so that nobody can carry them out, with their numbers.
     pub unreadable: Vec<(u64, RequestId)>,
-    /// Whether no new children may start.
-    pub paused: bool,
+    /// Whether new children may start.
+    pub pause: Pause,
+}
+
+/// Whether new children may start in the processes of a store (KILL-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pause {
+    /// None starts.
+    On,
+    /// They may.
+    #[default]
+    Off,
 }
 
 /// A settled unit whose results have not arrived.

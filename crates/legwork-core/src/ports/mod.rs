@@ -15,7 +15,7 @@ mod transcripts;
 mod trouble;
 mod worker;
 
-pub use answers::{Due, Listed, News, Portion, StoreHealth, Undelivered};
+pub use answers::{Due, Listed, News, Pause, Portion, StoreHealth, Undelivered};
 pub use delegator::{
     ChildView, Delegator, DispatchError, JoinError, Joined, OtherCall, Refusal, Runner, SessionView,
     SteerError, Stopped,

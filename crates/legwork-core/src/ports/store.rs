@@ -5,7 +5,7 @@
 //! A write that answered `Ok` is durable. One that answered with an error may have been carried out all the same, unless the
 //! error says that it was refused. Dropping the future of a write does not take it back.
 
-use super::{Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered};
+use super::{Listed, News, Pause, Pending, Portion, StoreError, StoreHealth, Undelivered};
 use crate::delivery::ParkReason;
 use crate::fact::Append;
 use crate::ids::{CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId};
@@ -109,7 +109,7 @@ pub trait Facts: Send + Sync {
     fn steers(&self, child: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>>;
 
     /// Lets new children start in no process of this store, or in all again. Answers whether that changed anything.
-    fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
+    fn set_pause(&self, pause: Pause, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
 
     /// The units whose results are for `session` and are neither delivered nor dismissed, and have left
     /// [`DeliveryState::Held`](crate::delivery::DeliveryState::Held), and the notices of early failures like them; in the order in which they became ready. Those

@@ -9,7 +9,7 @@ use crate::gap::Gaps;
 use crate::wiring::{Clock, Wiring};
 use futures::future::join_all;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId};
-use legwork_core::ports::{Pending, Store, StoreError};
+use legwork_core::ports::{Pause, Pending, Store, StoreError};
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::steering::{Request, Scope};
@@ -52,7 +52,7 @@ struct Looked {
     /// Whether all that is open was to be read.
     reread: bool,
     /// The newest request that was read, what was asked, and whether new children may start.
-    news: Result<(Option<u64>, Vec<Request>, bool), StoreError>,
+    news: Result<(Option<u64>, Vec<Request>, Pause), StoreError>,
 }
 
 /// What a round found out for the dispatcher.
@@ -64,8 +64,8 @@ pub(super) struct Found {
     pub(super) lost: Vec<DelegationId>,
     /// Delegations that are left to another process now.
     pub(super) left: Vec<DelegationId>,
-    /// The switch, when it is not where it was: whether new children may start no longer.
-    pub(super) paused: Option<bool>,
+    /// The switch, when it is not where it was.
+    pub(super) pause: Option<Pause>,
 }
 
 pub(super) struct Chores {
@@ -94,8 +94,8 @@ pub(super) struct Chores {
     under_way: Option<Round>,
     /// Somebody stored something after the round under way began; it may not see it.
     again: bool,
-    /// Whether new children may start no longer, as this process last knew.
-    paused: bool,
+    /// Whether new children may start, as this process last knew.
+    pause: Pause,
     /// The switch was turned here after the round under way began.
     turned: bool,
     reads: Gaps,
@@ -108,12 +108,12 @@ pub(super) struct Chores {
 pub(super) struct Known {
     /// The newest request that was stored by then.
     pub(super) asked_before: u64,
-    /// Whether no new children may start.
-    pub(super) paused: bool,
+    /// Whether new children may start.
+    pub(super) pause: Pause,
 }
 
 impl Chores {
-    pub(super) fn new(wiring: &Wiring, Known { asked_before, paused }: Known) -> Self {
+    pub(super) fn new(wiring: &Wiring, Known { asked_before, pause }: Known) -> Self {
         let gaps = Gaps::new(ROUND, LONGEST_GAP);
         Chores {
             store: wiring.store.clone(),
@@ -132,7 +132,7 @@ impl Chores {
             stored: HashMap::new(),
             under_way: None,
             again: false,
-            paused,
+            pause,
             turned: false,
             reads: gaps.clone(),
             writes: gaps,
@@ -158,9 +158,9 @@ impl Chores {
     }
 
     /// The switch was turned here, and that is stored. Answers whether it was elsewhere before.
-    pub(super) fn turn(&mut self, paused: bool) -> bool {
+    pub(super) fn turn(&mut self, pause: Pause) -> bool {
         self.turned = self.under_way.is_some();
-        std::mem::replace(&mut self.paused, paused) != paused
+        std::mem::replace(&mut self.pause, pause) != pause
     }
 
     /// Marks a request as carried out, with the next round.
@@ -244,7 +244,7 @@ impl Chores {
                 let mut requests = news.requests;
                 // What was asked of everybody was heard when it was new, and is not meant for what came since.
                 requests.retain(|(number, request)| *number > known || is_for_one_process(&request.scope));
-                (newest, requests.into_iter().map(|(_, request)| request).collect(), news.paused)
+                (newest, requests.into_iter().map(|(_, request)| request).collect(), news.pause)
             });
             Looked { lost, left, marked, paid, written, reread, news }
         }));
@@ -262,11 +262,11 @@ impl Chores {
         self.leaving.retain(|leaving| !leaving.delegations.iter().all(|id| looked.left.contains(id)));
         self.note_writes(looked.written);
         self.rereads |= looked.reread && looked.news.is_err();
-        let (requests, paused) = self.note_news(looked.news);
+        let (requests, pause) = self.note_news(looked.news);
         if self.again {
             self.due = Instant::now();
         }
-        Found { requests, lost: looked.lost, left: looked.left, paused }
+        Found { requests, lost: looked.lost, left: looked.left, pause }
     }
 
     fn note_writes(&mut self, written: Option<Result<(), StoreError>>) {
@@ -288,20 +288,20 @@ impl Chores {
 
     fn note_news(
         &mut self,
-        news: Result<(Option<u64>, Vec<Request>, bool), StoreError>,
-    ) -> (Vec<Request>, Option<bool>) {
+        news: Result<(Option<u64>, Vec<Request>, Pause), StoreError>,
+    ) -> (Vec<Request>, Option<Pause>) {
         match news {
-            Ok((newest, requests, paused)) => {
+            Ok((newest, requests, pause)) => {
                 if self.reads.close() {
                     tracing::info!("requests of other processes can be read again");
                 }
                 self.cursor = newest.unwrap_or_default().max(self.cursor);
                 // A switch that was turned here meanwhile is known better than it was read.
-                let changed = !self.turned && self.paused != paused;
+                let changed = !self.turned && self.pause != pause;
                 if changed {
-                    self.paused = paused;
+                    self.pause = pause;
                 }
-                (requests, changed.then_some(paused))
+                (requests, changed.then_some(pause))
             }
             Err(error) => {
                 if self.reads.is_closed() {

@@ -6,7 +6,7 @@ use super::housekeeping::{self, Found};
 use super::waiting::Stopper;
 use crate::book::{Effect, Event, ReplyTo};
 use legwork_core::ids::{ChildId, DelegationId};
-use legwork_core::ports::{AppendError, Steer, StopNotice, Stopped};
+use legwork_core::ports::{AppendError, Pause, Steer, StopNotice, Stopped};
 use legwork_core::steering::{Request, Scope, Wish};
 
 impl Dispatcher {
@@ -16,8 +16,8 @@ impl Dispatcher {
             let why = Refused::Append(AppendError::Stale(delegation.clone()));
             self.give_up(&delegation, &why, &mut Vec::new());
         }
-        if let Some(paused) = found.paused {
-            self.turn_gate(paused);
+        if let Some(pause) = found.pause {
+            self.turn_gate(pause);
         }
         for request in found.requests {
             if housekeeping::is_ours(&request.scope, &self.book) {
@@ -44,14 +44,17 @@ impl Dispatcher {
     }
 
     /// The switch was turned in this process, and that is stored.
-    pub(super) fn turned(&mut self, paused: bool) {
-        if self.chores.turn(paused) {
-            self.turn_gate(paused);
+    pub(super) fn turned(&mut self, pause: Pause) {
+        if self.chores.turn(pause) {
+            self.turn_gate(pause);
         }
     }
 
-    fn turn_gate(&mut self, paused: bool) {
-        self.step(if paused { Event::Paused } else { Event::Resumed });
+    fn turn_gate(&mut self, pause: Pause) {
+        self.step(match pause {
+            Pause::On => Event::Paused,
+            Pause::Off => Event::Resumed,
+        });
     }
 
     fn fulfil(&mut self, request: Request) {

@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, batch, options};
 use legwork_core::outcome::Outcome;
-use legwork_core::ports::{Delegator, DispatchError, Facts, Refusal, StoreError};
+use legwork_core::ports::{Delegator, DispatchError, Facts, Pause, Refusal, StoreError};
 use legwork_core::time::Timestamp;
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
@@ -45,10 +45,10 @@ async fn kill_01_a_pause_holds_in_every_process_within_half_a_second() {
 #[tokio::test(start_paused = true)]
 async fn kill_01_a_process_that_starts_while_all_are_paused_is_paused() {
     let memory = MemoryStore::new();
-    memory.set_paused(true, Timestamp(0)).await.expect("the store takes it");
+    memory.set_pause(Pause::On, Timestamp(0)).await.expect("the store takes it");
     let scene = Scene::over(memory.clone(), 1, options(1)).await;
     assert!(is_paused(&scene).await);
-    memory.set_paused(false, Timestamp(0)).await.expect("the store takes it");
+    memory.set_pause(Pause::Off, Timestamp(0)).await.expect("the store takes it");
     scene.pass(Duration::from_millis(500)).await;
     assert!(!is_paused(&scene).await);
 }
@@ -78,7 +78,7 @@ async fn kill_01_a_look_that_began_before_the_pause_does_not_undo_it() {
 async fn kill_01_a_pause_that_cannot_be_stored_changes_nothing() {
     let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
     let scene = Scene::over_store(shaky.clone(), 1, options(1)).await;
-    shaky.fail(&["set_paused"]);
+    shaky.fail(&["set_pause"]);
     let answer = scene.handle.pause().await;
     assert!(matches!(answer, Err(StoreError::Io(_))), "{answer:?}");
     assert!(!is_paused(&scene).await);

@@ -13,7 +13,8 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Facts, Filter, Found, Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered,
+    AppendError, Facts, Filter, Found, Listed, News, Pause, Pending, Portion, StoreError, StoreHealth,
+    Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -128,8 +129,8 @@ impl Facts for SqliteStore {
         Box::pin(self.read(move |connection| requests::of_child(connection, &child)))
     }
 
-    fn set_paused(&self, paused: bool, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
-        Box::pin(self.write(move |connection| switches::set(connection, switches::PAUSED, paused, at)))
+    fn set_pause(&self, pause: Pause, at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |connection| switches::set_pause(connection, pause, at)))
     }
 
     fn undelivered(

@@ -64,7 +64,7 @@ pub(crate) fn news(connection: &Connection, after: u64) -> Result<News, Failure>
             Err(failure) => return Err(failure),
         }
     }
-    Ok(News { requests, unreadable, paused: switches::is_on(connection, switches::PAUSED)? })
+    Ok(News { requests, unreadable, pause: switches::pause(connection)? })
 }
 
 /// The requests that cannot be read, the first `most` of them.

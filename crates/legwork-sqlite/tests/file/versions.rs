@@ -7,7 +7,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch, RequestId, SessionId, UnitId};
 use legwork_core::message::{Author, Message};
 use legwork_core::ports::{
-    Conversations, Facts, Held, NewSession, News, SessionKind, Steps, StoreError, Turn, Undelivered,
+    Conversations, Facts, Held, NewSession, News, Pause, SessionKind, Steps, StoreError, Turn, Undelivered,
     WriteSteps,
 };
 use legwork_core::record::Lease;
@@ -141,7 +141,7 @@ async fn the_fixture_of_version_2_opens_and_goes_on() {
     let other = store.session(&SessionId::from_bits(2)).await.expect("readable").expect("it is there");
     assert_eq!((other.session.kind, other.holder), (SessionKind::Run, None));
     let news = store.news(0).await.expect("readable");
-    assert_eq!((news.paused, news.requests.len()), (true, 1));
+    assert_eq!((news.pause, news.requests.len()), (Pause::On, 1));
     let fates = store.steers(&ChildId::from_bits(0, 1)).await.expect("readable").rows;
     let fates: Vec<_> = fates.into_iter().map(|steer| steer.fate).collect();
     assert_eq!(fates, [Fate::Seen { step: 3 }, Fate::Open]);
@@ -348,7 +348,7 @@ async fn the_fixture_can_be_made() {
     }
     store.write_steps(journal()).await.expect("written");
     store.write_steps(session_step(0)).await.expect("written");
-    store.set_paused(true, Timestamp(9)).await.expect("written");
+    store.set_pause(Pause::On, Timestamp(9)).await.expect("written");
     store.renew(&owner(), Duration::from_secs(10), Timestamp(9)).await.expect("written");
     drop(store);
     fs::create_dir_all(fixture(KNOWN).parent().expect("a folder")).expect("ours");

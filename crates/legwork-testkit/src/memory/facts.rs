@@ -9,7 +9,8 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Facts, Filter, Found, Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered,
+    AppendError, Facts, Filter, Found, Listed, News, Pause, Pending, Portion, StoreError, StoreHealth,
+    Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -157,8 +158,8 @@ impl Facts for MemoryStore {
         self.now(|state| Ok(state.steers(child)))
     }
 
-    fn set_paused(&self, paused: bool, _at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
-        self.now(|state| Ok(std::mem::replace(&mut state.paused, paused) != paused))
+    fn set_pause(&self, pause: Pause, _at: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+        self.now(|state| Ok(std::mem::replace(&mut state.pause, pause) != pause))
     }
 
     fn undelivered(

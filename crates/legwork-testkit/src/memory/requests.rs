@@ -29,7 +29,7 @@ impl State {
     pub(super) fn news(&self, after: u64) -> News {
         let newer = self.requests.range(after.saturating_add(1)..);
         let open = newer.filter(|(_, record)| record.fate == Fate::Open);
-        let mut news = News { paused: self.paused, ..News::default() };
+        let mut news = News { pause: self.pause, ..News::default() };
         for (number, RequestRecord { request, .. }) in open {
             match self.is_damaged_request(&request.id) {
                 true => news.unreadable.push((*number, request.id.clone())),

@@ -3,7 +3,7 @@
 use legwork_core::fact::Fact;
 use legwork_core::ids::{ChildId, DelegationId, OwnerId, RequestId, SessionId, UnitId};
 use legwork_core::message::Message;
-use legwork_core::ports::{SessionRecord, StoreError};
+use legwork_core::ports::{Pause, SessionRecord, StoreError};
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
 use legwork_core::steering::RequestRecord;
 use legwork_core::step::{Actor, Fence, StepRecord};
@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) requests: BTreeMap<u64, RequestRecord>,
     pub(super) last_request: u64,
     /// Whether new children may not start.
-    pub(super) paused: bool,
+    pub(super) pause: Pause,
     /// Units by their places in the order in which they became ready.
     pub(super) ready: BTreeMap<u64, UnitId>,
     pub(super) groups: Vec<(OwnerId, Actor, ProcessGroup)>,

@@ -16,7 +16,7 @@ const WRITES: [&str; 26] = [
     "unpark",
     "dismiss",
     "ask",
-    "set_paused",
+    "set_pause",
     "settle_request",
     "renew",
     "declare_gone",

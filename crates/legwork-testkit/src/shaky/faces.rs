@@ -8,8 +8,8 @@ use legwork_core::ids::{
 };
 use legwork_core::message::Message;
 use legwork_core::ports::{
-    AppendError, Conversations, Due, Facts, Filter, Found, Held, Listed, NewSession, News, Pending, Portion,
-    SessionRecord, Steps, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    AppendError, Conversations, Due, Facts, Filter, Found, Held, Listed, NewSession, News, Pause, Pending,
+    Portion, SessionRecord, Steps, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -164,7 +164,7 @@ impl Facts for ShakyStore {
         dismiss(unit: &UnitId, at: Timestamp, reason: &str) -> bool;
         ask(request: Request) -> Asked;
         steers(child: &ChildId) -> Listed<RequestRecord, RequestId>;
-        set_paused(paused: bool, at: Timestamp) -> bool;
+        set_pause(pause: Pause, at: Timestamp) -> bool;
         settle_request(request: &RequestId, owner: &OwnerId, at: Timestamp) -> ();
         owner(id: &OwnerId) -> Option<OwnerRecord>;
         lease(owner: &OwnerId) -> Option<Lease>;

@@ -1,7 +1,7 @@
 //! `legwork pause on|off`: the switch that keeps new children from starting in every process of the state folder, and lets
 //! them start again. Running ones go on (KILL-1).
 
-use legwork_core::ports::Facts;
+use legwork_core::ports::{Facts, Pause};
 use serde_json::json;
 
 use crate::args::{PauseArgs, PauseSwitch};
@@ -25,11 +25,11 @@ pub async fn run(invocation: &Invocation, args: &PauseArgs) -> Result<Exit, CliE
         None => Standing { paused: is_paused(invocation).await?, changed: false },
         Some(PauseSwitch::On) => {
             let store = state::open_to_work(invocation)?;
-            Standing { paused: true, changed: store.set_paused(true, Owner::new().now()).await? }
+            Standing { paused: true, changed: store.set_pause(Pause::On, Owner::new().now()).await? }
         }
         Some(PauseSwitch::Off) => match state::open_to_change(invocation).await? {
             Some(store) => {
-                Standing { paused: false, changed: store.set_paused(false, Owner::new().now()).await? }
+                Standing { paused: false, changed: store.set_pause(Pause::Off, Owner::new().now()).await? }
             }
             None => Standing { paused: false, changed: false },
         },

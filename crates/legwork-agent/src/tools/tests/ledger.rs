@@ -6,7 +6,8 @@ use legwork_core::ids::{
     CallKey, ChildId, ClaimId, DelegationId, Epoch, OwnerId, RequestId, SessionId, UnitId,
 };
 use legwork_core::ports::{
-    AppendError, Facts, Filter, Found, Listed, News, Pending, Portion, StoreError, StoreHealth, Undelivered,
+    AppendError, Facts, Filter, Found, Listed, News, Pause, Pending, Portion, StoreError, StoreHealth,
+    Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -141,7 +142,7 @@ impl Facts for Ledger {
     fn steers(&self, _: &ChildId) -> Pending<'_, Result<Listed<RequestRecord, RequestId>, StoreError>> {
         closed()
     }
-    fn set_paused(&self, _: bool, _: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
+    fn set_pause(&self, _: Pause, _: Timestamp) -> Pending<'_, Result<bool, StoreError>> {
         closed()
     }
     fn undelivered(&self, _: &SessionId) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {

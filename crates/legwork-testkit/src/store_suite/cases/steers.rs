@@ -7,7 +7,7 @@ use legwork_core::child::{AfterLoss, ChildEvent};
 use legwork_core::fact::Fact;
 use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{Listed, Store, StoreError, WriteSteps};
+use legwork_core::ports::{Listed, Pause, Store, StoreError, WriteSteps};
 use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, StepChange};
 use legwork_core::time::Timestamp;
@@ -210,13 +210,13 @@ pub async fn dur_07_all_that_is_old_is_pruned_at_once(place: &dyn Place) {
 /// Every process of the store sees it, also one that comes later.
 pub async fn a_pause_holds_for_the_whole_store(place: &dyn Place) {
     let store = place.open();
-    let paused = |store: Arc<dyn Store>| async move { store.news(0).await.map(|news| news.paused) };
-    assert_eq!(paused(store.clone()).await, Ok(false));
-    assert_eq!(store.set_paused(false, Timestamp(1)).await, Ok(false), "it is not");
-    assert_eq!(store.set_paused(true, Timestamp(2)).await, Ok(true));
-    assert_eq!(store.set_paused(true, Timestamp(3)).await, Ok(false), "it is already");
-    assert_eq!(paused(store.clone()).await, Ok(true));
-    assert_eq!(paused(place.open()).await, Ok(true));
-    assert_eq!(place.open().set_paused(false, Timestamp(4)).await, Ok(true));
-    assert_eq!(paused(store).await, Ok(false));
+    let pause = |store: Arc<dyn Store>| async move { store.news(0).await.map(|news| news.pause) };
+    assert_eq!(pause(store.clone()).await, Ok(Pause::Off));
+    assert_eq!(store.set_pause(Pause::Off, Timestamp(1)).await, Ok(false), "it is not");
+    assert_eq!(store.set_pause(Pause::On, Timestamp(2)).await, Ok(true));
+    assert_eq!(store.set_pause(Pause::On, Timestamp(3)).await, Ok(false), "it is already");
+    assert_eq!(pause(store.clone()).await, Ok(Pause::On));
+    assert_eq!(pause(place.open()).await, Ok(Pause::On));
+    assert_eq!(place.open().set_pause(Pause::Off, Timestamp(4)).await, Ok(true));
+    assert_eq!(pause(store).await, Ok(Pause::Off));
 }

@@ -5,6 +5,7 @@ use super::pair::Pair;
 use crate::store_suite::sample;
 use legwork_core::ids::RequestId;
 use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::Pause;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::{Actor, StepChange};
 
@@ -21,8 +22,8 @@ pub(super) async fn ask_or_settle(pair: &mut Pair) {
         }
         7..9 => pair.both(&id, |store| store.settle_request(&id, &owner, at)).await,
         _ => {
-            let paused = pair.dice.chance(50);
-            pair.both(&paused, |store| store.set_paused(paused, at)).await;
+            let pause = if pair.dice.chance(50) { Pause::On } else { Pause::Off };
+            pair.both(&pause, |store| store.set_pause(pause, at)).await;
         }
     }
 }

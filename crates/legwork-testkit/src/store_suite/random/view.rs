@@ -70,7 +70,7 @@ async fn compare_requests(pair: &Pair) {
         let news = store.news(0);
         Box::pin(async move {
             let news = news.await?;
-            Ok((news.requests.into_iter().map(|(_, request)| request).collect::<Vec<_>>(), news.paused))
+            Ok((news.requests.into_iter().map(|(_, request)| request).collect::<Vec<_>>(), news.pause))
         })
     })
     .await;

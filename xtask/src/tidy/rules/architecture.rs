@@ -1,5 +1,5 @@
-//! ARCHITECTURE.md tells the truth about what exists: it names every crate and every port, and no crate or path that is
-//! not there.
+//! ARCHITECTURE.md tells the truth about what exists: it names every crate, every port and in its codemap every module of a
+//! crate's root, and no crate, path or module that is not there.
 
 use crate::tidy::finding::{Finding, Place};
 use crate::tidy::rust_file::RustFile;
@@ -8,6 +8,7 @@ use crate::tidy::tree::Tree;
 
 const RULE: &str = "architecture";
 const PAGE: &str = "ARCHITECTURE.md";
+const CODEMAP: &str = "## Codemap";
 const PORTS: &str = "crates/legwork-core/src/ports";
 /// The two ports that live with the agent and not in core.
 const AGENT_PORTS: [&str; 2] = ["Model", "Tool"];
@@ -28,6 +29,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
                 .map(|name| Finding::at(RULE, place, format!("`{name}` is named here and does not exist"))),
         );
     }
+    findings.extend(tree.crates().into_iter().flat_map(|name| misplaced(tree, page, name)));
     findings
 }
 
@@ -62,6 +64,67 @@ fn absent<'a>(tree: &'a Tree, line: &'a str) -> impl Iterator<Item = &'a str> {
         Some(rest) => !rest.is_empty() && !tree.holds(word),
         None => is_crate_name(word) && !tree.crates().contains(word.trim_end_matches('/')),
     })
+}
+
+/// What the part of the codemap about one crate leaves out of the modules of its root, and what it makes up.
+fn misplaced(tree: &Tree, page: &str, name: &str) -> Vec<Finding> {
+    let named = named_modules(page, name);
+    let left_out = root_modules(tree, name).into_iter();
+    let left_out = left_out.filter(|module| !named.iter().any(|(_, named)| named == module));
+    let left_out = left_out.map(|module| {
+        let message =
+            format!("the module `{module}` is not in the part of the codemap about `crates/{name}/`");
+        Finding::of_file(RULE, PAGE, message)
+    });
+    let made_up = named.iter().filter(|(_, module)| !has_module(tree, name, module));
+    let made_up = made_up.map(|(line, module)| {
+        let message = format!("`crates/{name}/` has no module `{module}`");
+        Finding::at(RULE, Place { path: PAGE, line: *line }, message)
+    });
+    left_out.chain(made_up).collect()
+}
+
+/// The modules that the part of the codemap about one crate names, with their lines.
+fn named_modules<'a>(page: &'a str, name: &str) -> Vec<(usize, &'a str)> {
+    let folder = format!("crates/{name}");
+    let numbered = page.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let map = numbered.skip_while(|(_, line)| *line != CODEMAP).skip(1);
+    let map = map.take_while(|(_, line)| !line.starts_with("## "));
+    let part = map.skip_while(|(_, line)| begun_by(line) != Some(&folder));
+    let part = part.enumerate().take_while(|(index, (_, line))| *index == 0 || begun_by(line).is_none());
+    let quoted = part.flat_map(|(_, (number, line))| {
+        line.split('`').skip(1).step_by(2).map(move |word| (number, word.trim_end_matches('/')))
+    });
+    quoted.filter(|(_, word)| is_module_name(word)).collect()
+}
+
+/// The folder whose part of the codemap begins with this line.
+fn begun_by(line: &str) -> Option<&str> {
+    line.strip_prefix('`')?.split_once("/` — ").map(|(folder, _)| folder)
+}
+
+fn is_module_name(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// The modules that a crate's `lib.rs` and `main.rs` declare.
+fn root_modules<'a>(tree: &'a Tree, name: &str) -> Vec<&'a str> {
+    let roots = ["lib.rs", "main.rs"].map(|file| format!("crates/{name}/src/{file}"));
+    let roots = tree.rust().iter().filter(|file| roots.contains(&file.path));
+    let lines = roots.flat_map(RustFile::code_lines).map(|(_, line)| line.trim_end());
+    let declared = lines.filter_map(|line| line.strip_suffix(';')?.rsplit_once("mod "));
+    let declared = declared.filter(|(before, _)| before.is_empty() || before.starts_with("pub"));
+    declared.map(|(_, module)| module).collect()
+}
+
+/// Whether a crate has such a module, at whatever depth.
+fn has_module(tree: &Tree, name: &str, module: &str) -> bool {
+    let source = format!("crates/{name}/src/");
+    let (file, folder) = (format!("/{module}.rs"), format!("/{module}/"));
+    let within = tree.rust().iter().filter(|known| known.path.starts_with(&source));
+    within
+        .map(|known| &known.path[source.len() - 1..])
+        .any(|path| path.ends_with(&file) || path.contains(&folder))
 }
 
 /// Whether a word can only be one of our crates, such as `legwork-core` or `legwork-core/`.
@@ -104,6 +167,28 @@ mod tests {
             &[CORE, (PAGE, "legwork-core Model Tool\n`crates/legwork-core/src/gone.rs`.")],
             "gone.rs` is named",
         );
+    }
+
+    #[test]
+    fn a_module_that_the_codemap_leaves_out_or_makes_up_is_caught() {
+        let root = ("crates/legwork/src/main.rs", "mod wire;\npub mod chat;\nmod tests {}\n");
+        let parts = [("crates/legwork/src/wire.rs", ""), ("crates/legwork/src/chat/view.rs", "")];
+        let page = |map: &str| format!("Model, Tool\n{CODEMAP}\n\n{map}\n## Ports\n`gone`\n");
+        let check = |map: &str, part: &str| {
+            catches(super::check, &[BINARY, root, parts[0], parts[1], (PAGE, &page(map))], part);
+        };
+        check("`crates/legwork/` — the binary: `chat/`.", "the module `wire` is not in the part");
+        check("`crates/legwork/` — `wire`,\n`chat/` (`view`), `lost`.", "ARCHITECTURE.md:5");
+        let others = "`crates/legwork/` — `chat/`: `view`\n\n`crates/legwork-core/` — `wire`";
+        let core = ("crates/legwork-core/src/wire.rs", "");
+        catches(
+            super::check,
+            &[BINARY, CORE, root, core, parts[1], (PAGE, &page(others))],
+            "the module `wire`",
+        );
+        let right = "`crates/legwork/` — `chat/`: `view`, `Book::step`\n- `wire`: `tool`-free";
+        let tool = ("crates/legwork/src/tool.rs", "");
+        passes(super::check, &[BINARY, root, tool, parts[0], parts[1], (PAGE, &page(right))]);
     }
 
     #[test]

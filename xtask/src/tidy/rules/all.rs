@@ -2,8 +2,8 @@
 
 use super::{
     architecture, changelog, citations, core_dependencies, crate_readmes, design_pages, detached_tasks,
-    file_length, function_length, machine_paths, module_docs, names, replacements, sleeps, table_of_contents,
-    traceability, unfinished,
+    file_length, function_length, machine_paths, module_docs, names, parameters, replacements, sleeps,
+    table_of_contents, traceability, unfinished,
 };
 use crate::tidy::finding::Finding;
 use crate::tidy::tree::Tree;
@@ -11,6 +11,7 @@ use crate::tidy::tree::Tree;
 pub const ALL: &[fn(&Tree) -> Vec<Finding>] = &[
     file_length::check,
     function_length::check,
+    parameters::check,
     names::check,
     table_of_contents::check,
     module_docs::check,

@@ -13,6 +13,7 @@ mod function_length;
 mod machine_paths;
 mod module_docs;
 mod names;
+mod parameters;
 mod replacements;
 mod sleeps;
 mod table_of_contents;

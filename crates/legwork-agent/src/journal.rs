@@ -357,7 +357,7 @@ impl Journal {
                 Err(refused @ StoreError::Conflict(_)) if trial.has_failed() => match self.has(write).await {
                     Ok(true) => return Ok(()),
                     Ok(false) => refused,
-                    Err(unread) => unread,
+                    Err(unreadable) => unreadable,
                 },
                 Err(error) => error,
             };

@@ -152,11 +152,11 @@ impl Taker<'_> {
 }
 
 /// What was said to these children too late for them to read, child by child. Results without it are still whole, so a child
-/// whose texts cannot be read is only told to `unread`.
+/// whose texts cannot be read is only told to `unreadable`.
 pub async fn missed_texts(
     facts: &dyn Facts,
     children: &[ChildId],
-    unread: impl Fn(&ChildId, StoreError),
+    unreadable: impl Fn(&ChildId, StoreError),
 ) -> Vec<(ChildId, String)> {
     let mut missed = Vec::new();
     for child in children {
@@ -165,10 +165,10 @@ pub async fn missed_texts(
                 let texts = listed.rows.into_iter().filter_map(RequestRecord::missed);
                 missed.extend(texts.map(|text| (child.clone(), text)));
                 for request in listed.unreadable {
-                    unread(child, StoreError::Corrupt(format!("{request}, which was said to it")));
+                    unreadable(child, StoreError::Corrupt(format!("{request}, which was said to it")));
                 }
             }
-            Err(error) => unread(child, error),
+            Err(error) => unreadable(child, error),
         }
     }
     missed

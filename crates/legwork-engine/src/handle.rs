@@ -363,7 +363,7 @@ impl Delegator for Handle {
             let elsewhere = elsewhere::views(&self.wiring, &session).await;
             let mut children = self.view(None).await;
             children.retain(|view| view.session == session);
-            let unread = match elsewhere {
+            let unreadable = match elsewhere {
                 Ok(others) => {
                     let here: HashSet<ChildId> = children.iter().map(|view| view.child.clone()).collect();
                     children.extend(others.into_iter().filter(|view| !here.contains(&view.child)));
@@ -371,7 +371,7 @@ impl Delegator for Handle {
                 }
                 Err(error) => Some(error.to_string()),
             };
-            SessionView { children, unread }
+            SessionView { children, unreadable }
         })
     }
 

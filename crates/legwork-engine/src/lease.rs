@@ -42,7 +42,7 @@ pub async fn looks_stale(
 pub async fn has_run_out(facts: &dyn Facts, clock: Clock, owner: &OwnerRecord) -> Result<bool, StoreError> {
     let Some(first) = facts.lease(&owner.id).await? else { return Ok(false) };
     let between = (first.period / LOOKS).max(Duration::from_millis(1));
-    let mut watch = Watch::new(first.period, between);
+    let mut awake = AwakeCount::new(first.period, between);
     loop {
         // Deadline: a renewal is a row that another process writes, so this one looks again.
         sleep(between).await;
@@ -50,7 +50,7 @@ pub async fn has_run_out(facts: &dyn Facts, clock: Clock, owner: &OwnerRecord) -
         if seen.as_ref().is_none_or(|seen| seen.beats != first.beats) {
             return Ok(false);
         }
-        if watch.looked(Instant::now()) {
+        if awake.looked(Instant::now()) {
             return facts.declare_gone(&owner.id, first.beats, clock.now().wall).await;
         }
     }
@@ -75,7 +75,7 @@ pub async fn resign(facts: &dyn Facts, clock: Clock, owner: &OwnerRecord) -> Res
 }
 
 /// Counts whole periods in which this process was awake.
-struct Watch {
+struct AwakeCount {
     period: Duration,
     /// Longer between two looks, and this process was not awake.
     asleep: Duration,
@@ -84,10 +84,10 @@ struct Watch {
     whole: u32,
 }
 
-impl Watch {
+impl AwakeCount {
     fn new(period: Duration, between: Duration) -> Self {
         let now = Instant::now();
-        Watch { period, asleep: between + period / 2, began: now, last: now, whole: 0 }
+        AwakeCount { period, asleep: between + period / 2, began: now, last: now, whole: 0 }
     }
 
     /// Takes in one look that found nothing new; `true` once the lease has run out.
@@ -115,21 +115,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn k34_three_whole_periods_are_needed() {
-        let mut watch = Watch::new(PERIOD, BETWEEN);
-        let began = watch.began;
-        let looks = (1..).take_while(|look| !watch.looked(began + BETWEEN * *look)).count();
+        let mut awake = AwakeCount::new(PERIOD, BETWEEN);
+        let began = awake.began;
+        let looks = (1..).take_while(|look| !awake.looked(began + BETWEEN * *look)).count();
         assert_eq!(looks, 29);
     }
 
     #[tokio::test(start_paused = true)]
     async fn k10_a_period_in_which_the_watcher_slept_proves_nothing() {
-        let mut watch = Watch::new(PERIOD, BETWEEN);
-        let began = watch.began;
-        assert!((1..=29).all(|look| !watch.looked(began + BETWEEN * look)));
+        let mut awake = AwakeCount::new(PERIOD, BETWEEN);
+        let began = awake.began;
+        assert!((1..=29).all(|look| !awake.looked(began + BETWEEN * look)));
         // The machine slept for an hour.
         let woken = began + Duration::from_secs(3600);
-        assert!(!watch.looked(woken));
-        assert!((1..=29).all(|look| !watch.looked(woken + BETWEEN * look)));
-        assert!(watch.looked(woken + BETWEEN * 30));
+        assert!(!awake.looked(woken));
+        assert!((1..=29).all(|look| !awake.looked(woken + BETWEEN * look)));
+        assert!(awake.looked(woken + BETWEEN * 30));
     }
 }

@@ -281,8 +281,8 @@ pub(crate) async fn written(
     let tasks = record.accepted.units.get(unit).map(|unit| unit.task_indexes.as_slice()).unwrap_or_default();
     let children = tasks.iter().filter_map(|task| record.accepted.children.get(*task));
     let children: Vec<ChildId> = children.cloned().collect();
-    let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
-    let missed = missed_texts(setup.store.as_ref(), &children, unread).await;
+    let unreadable = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
+    let missed = missed_texts(setup.store.as_ref(), &children, unreadable).await;
     let below = match Below::of(setup.store.as_ref(), record).await {
         Ok(below) => below,
         Err(error) => {

@@ -97,10 +97,10 @@ impl Worker for LocalWorker {
             match setting_up::ready(&shared, assignment, Arc::clone(&line)).await {
                 Ok(ready) => carry_out(ready, sweeper).await,
                 Err(Obstacle::Lacks(lacking)) => Ok(unready::report(&shared, *lacking, &*line).await),
-                Err(Obstacle::Unread(_)) if line.stopped().now_or_never().is_some() => {
+                Err(Obstacle::Unreadable(_)) if line.stopped().now_or_never().is_some() => {
                     Ok(Report::bare(Ending::Interrupted))
                 }
-                Err(Obstacle::Unread(error)) => Err(Unrecorded(error)),
+                Err(Obstacle::Unreadable(error)) => Err(Unrecorded(error)),
             }
         })
     }

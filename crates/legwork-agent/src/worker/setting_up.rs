@@ -37,7 +37,7 @@ pub(super) enum Obstacle {
     /// It lacks something, or something is wrong with what was asked.
     Lacks(Box<NotReady>),
     /// What an earlier attempt recorded could not be read: the store was in trouble for too long, or a stop came meanwhile.
-    Unread(StoreError),
+    Unreadable(StoreError),
 }
 
 impl From<NotReady> for Obstacle {
@@ -71,7 +71,7 @@ pub(super) async fn ready(
 ) -> Result<Ready, Obstacle> {
     let (journal, recorded) = match journal(shared, &assignment, &line).await {
         Ok(read) => read,
-        Err(error) if error.may_pass() => return Err(Obstacle::Unread(error)),
+        Err(error) if error.may_pass() => return Err(Obstacle::Unreadable(error)),
         Err(error) => {
             let problem = format!("what an earlier attempt recorded cannot be read: {error}");
             return Err(NotReady { assignment, problem, recorded: None }.into());

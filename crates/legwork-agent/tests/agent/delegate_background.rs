@@ -386,7 +386,7 @@ async fn ctrl_04_unknown_ended_and_foreign_children_are_not_there_in_the_same_wo
 #[tokio::test]
 async fn ctrl_02_what_other_processes_run_is_told_apart_and_what_cannot_be_seen_is_not_denied() {
     let mut delegator = FakeDelegator::new().await;
-    delegator.unread = Some("the disk is gone".to_owned());
+    delegator.unreadable = Some("the disk is gone".to_owned());
     let door = Door::to(delegator, PUSH);
     let elsewhere = |number: u32, runner: Runner| ChildView { runner, ..view(number, None) };
     door.delegator.show(vec![elsewhere(1, Runner::Elsewhere { pid: 4711 }), elsewhere(2, Runner::Nobody)]);

@@ -313,7 +313,7 @@ pub struct SessionView {
     /// Those of this process first.
     pub children: Vec<ChildView>,
     /// Why those of other processes are lacking, if they are: the store could not be read.
-    pub unread: Option<String>,
+    pub unreadable: Option<String>,
 }
 
 /// Which process runs a child.

@@ -124,8 +124,8 @@ impl Book {
         for (child, verdict) in verdicts {
             effects.extend(match verdict {
                 Verdict::Warn => self.warn(&child, now),
-                Verdict::Stalled => self.give_up_on(&child, StopReason::Stalled, now),
-                Verdict::TimedOut => self.give_up_on(&child, StopReason::TimedOut, now),
+                Verdict::Stalled => self.end_stuck(&child, StopReason::Stalled, now),
+                Verdict::TimedOut => self.end_stuck(&child, StopReason::TimedOut, now),
                 Verdict::GraceOver if self.gate == Gate::Released => self.cut(&child),
                 Verdict::GraceOver => self.stop_tree(&child, OVERDUE, now),
             });
@@ -151,7 +151,7 @@ impl Book {
     }
 
     /// Ends a child that does not move, and keeps what is known of it for its report.
-    fn give_up_on(&mut self, child: &ChildId, reason: StopReason, now: Now) -> Vec<Effect> {
+    fn end_stuck(&mut self, child: &ChildId, reason: StopReason, now: Now) -> Vec<Effect> {
         let facts =
             self.tracked(child).and_then(|child| supervision::facts(child, reason, now.mono, &self.options));
         if let Some(tracked) = self.tracked_mut(child) {

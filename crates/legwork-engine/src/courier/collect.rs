@@ -101,9 +101,9 @@ pub(crate) async fn collect_unit(
 }
 
 async fn missed(wiring: &Wiring, children: impl Iterator<Item = &ChildRecord>) -> Vec<(ChildId, String)> {
-    let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
+    let unreadable = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
     let children: Vec<ChildId> = children.map(|child| child.id.clone()).collect();
-    missed_texts(wiring.store.as_ref(), &children, unread).await
+    missed_texts(wiring.store.as_ref(), &children, unreadable).await
 }
 
 fn taker(wiring: &Wiring) -> Taker<'_> {

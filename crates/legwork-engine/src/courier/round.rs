@@ -40,14 +40,14 @@ pub(super) struct Courier {
     /// Between tries of what came back or failed.
     gaps: Gaps,
     /// What the session accepted last, until the store says what became of it.
-    in_hand: Option<Hold>,
+    in_hand: Option<InHand>,
     /// Between looks at what is in hand although the session is idle.
     patience: Gaps,
     choice: Choice,
     debts: Debts,
 }
 
-struct Hold {
+struct InHand {
     unit: UnitId,
     /// Where it stands among what is due.
     place: u64,
@@ -193,17 +193,17 @@ impl Courier {
 
     /// What became of what the session took; nothing when it has nothing in hand any more.
     async fn look_at_hand(&mut self) -> Result<Option<Look>, StoreError> {
-        let Some(hold) = &self.in_hand else { return Ok(None) };
-        let at_its_place = self.wiring.store.due(&self.session, hold.place - 1, 1).await?;
-        let mine = at_its_place.rows.into_iter().find(|due| due.due.unit == hold.unit);
+        let Some(in_hand) = &self.in_hand else { return Ok(None) };
+        let at_its_place = self.wiring.store.due(&self.session, in_hand.place - 1, 1).await?;
+        let mine = at_its_place.rows.into_iter().find(|due| due.due.unit == in_hand.unit);
         match mine.map(|due| due.due.state) {
-            Some(DeliveryState::Claimed { claim, .. }) if claim == hold.claim => {
+            Some(DeliveryState::Claimed { claim, .. }) if claim == in_hand.claim => {
                 if !self.patience.is_longest() {
                     return Ok(Some(Look::InHand));
                 }
-                tracing::warn!(session = %self.session, unit = %hold.unit, "a session is idle and has not stored the turn of a result; the result is offered again");
-                if let Some(hold) = self.in_hand.take() {
-                    self.debts.owe(hold.claim);
+                tracing::warn!(session = %self.session, unit = %in_hand.unit, "a session is idle and has not stored the turn of a result; the result is offered again");
+                if let Some(in_hand) = self.in_hand.take() {
+                    self.debts.owe(in_hand.claim);
                 }
                 self.debts.pay().await?;
                 Ok(Some(Look::CameBack))
@@ -237,9 +237,9 @@ impl Courier {
         let claim = ClaimId::from_bits((self.wiring.bits)());
         let offer =
             Offer { session: self.session.clone(), claim: claim.clone(), unit, notice: due.notice, record };
-        let hold = Hold { unit: due.unit, place, claim: claim.clone() };
+        let in_hand = InHand { unit: due.unit, place, claim: claim.clone() };
         let claimant = self.wiring.owner.claimant();
-        let claimed = self.wiring.store.claim(&hold.unit, claim.clone(), &claimant, self.now()).await;
+        let claimed = self.wiring.store.claim(&in_hand.unit, claim.clone(), &claimant, self.now()).await;
         match claimed {
             Ok(Some(_)) => {}
             // Somebody was faster; the next look tells what became of it.
@@ -252,9 +252,9 @@ impl Courier {
         }
         let answer = AssertUnwindSafe(async { inbox.offer(offer).await }).catch_unwind();
         match attentive(&mut self.newest, answer).await {
-            Ok(Ok(receipt)) => self.answered(receipt, hold).await,
+            Ok(Ok(receipt)) => self.answered(receipt, in_hand).await,
             Ok(Err(_)) => {
-                tracing::error!(session = %self.session, unit = %hold.unit, "BUG: an inbox panicked at an offer");
+                tracing::error!(session = %self.session, unit = %in_hand.unit, "BUG: an inbox panicked at an offer");
                 self.give_back(claim, BROKE_OFF).await
             }
             Err(leave) => {
@@ -268,31 +268,31 @@ impl Courier {
         }
     }
 
-    async fn answered(&mut self, receipt: Receipt, hold: Hold) -> Result<(), Leave> {
+    async fn answered(&mut self, receipt: Receipt, in_hand: InHand) -> Result<(), Leave> {
         match receipt {
             Receipt::Accepted => {
-                self.choice.taken(&hold.unit);
-                self.in_hand = Some(hold);
+                self.choice.taken(&in_hand.unit);
+                self.in_hand = Some(in_hand);
                 self.patience.close();
                 Ok(())
             }
-            Receipt::Busy => self.give_back(hold.claim, BUSY).await,
+            Receipt::Busy => self.give_back(in_hand.claim, BUSY).await,
             Receipt::Unfit => {
-                self.choice.set_aside(hold.unit, UNFIT);
-                match self.debts.release(&hold.claim, UNFIT).await {
+                self.choice.set_aside(in_hand.unit, UNFIT);
+                match self.debts.release(&in_hand.claim, UNFIT).await {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        self.debts.owe(hold.claim);
+                        self.debts.owe(in_hand.claim);
                         self.troubled(&error).await
                     }
                 }
             }
             Receipt::Gone => {
                 let parked =
-                    self.wiring.store.park(vec![hold.claim.clone()], self.now(), ParkReason::SessionGone);
+                    self.wiring.store.park(vec![in_hand.claim.clone()], self.now(), ParkReason::SessionGone);
                 if let Err(error) = parked.await {
                     tracing::debug!(session = %self.session, %error, "a completion without a session could not be parked yet");
-                    self.debts.owe(hold.claim);
+                    self.debts.owe(in_hand.claim);
                 }
                 Err(Leave::Closed)
             }
@@ -312,10 +312,10 @@ impl Courier {
 
     /// The session is closed: it stores no turn any more, so nothing stays in its hands.
     async fn settle_up(&mut self) -> Leave {
-        if let Some(hold) = self.in_hand.take() {
-            match self.debts.release(&hold.claim, CLOSED).await {
+        if let Some(in_hand) = self.in_hand.take() {
+            match self.debts.release(&in_hand.claim, CLOSED).await {
                 Ok(_) => {}
-                Err(_) => self.debts.owe(hold.claim),
+                Err(_) => self.debts.owe(in_hand.claim),
             }
         }
         while let Err(error) = self.debts.pay().await {

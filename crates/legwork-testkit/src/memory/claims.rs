@@ -137,11 +137,11 @@ impl State {
 
     /// Gives a unit up, with what nobody has read below it.
     pub(super) fn dismiss(&mut self, unit: &UnitId, at: Timestamp, reason: &str) -> bool {
-        let given_up = self.move_by_name(unit, DeliveryEvent::Dismissed, at, reason);
-        if given_up {
+        let dismissed = self.move_by_name(unit, DeliveryEvent::Dismissed, at, reason);
+        if dismissed {
             self.follow(unit, Lead::GivenUp, at);
         }
-        given_up
+        dismissed
     }
 
     /// Refuses claims that are not current, or named twice.

@@ -104,8 +104,8 @@ impl Host for Backstage {
                 }
                 told.extend(stopped.children);
             }
-            match seen.unread.filter(|_| is_all) {
-                Some(why) => Err(elsewhere::unread(&why)),
+            match seen.unreadable.filter(|_| is_all) {
+                Some(why) => Err(elsewhere::unreadable(&why)),
                 None => Ok(elsewhere::told_to_stop(&told, &seen.children)),
             }
         })

@@ -70,7 +70,7 @@ pub fn told_to_stop(told: &[ChildId], seen: &[ChildView]) -> String {
 }
 
 /// What is said when those of other processes cannot be read.
-pub fn unread(why: &str) -> String {
+pub fn unreadable(why: &str) -> String {
     format!("what other processes run for this conversation cannot be read now: {why}; asking again is safe")
 }
 
@@ -119,7 +119,7 @@ mod tests {
         children[1].delegation = DelegationId::from_bits(2);
         children[2].delegation = DelegationId::from_bits(3);
         children[2].parent = Some(children[1].child.clone());
-        let seen = SessionView { children, unread: None };
+        let seen = SessionView { children, unreadable: None };
         assert_eq!(scopes(&seen).collect::<Vec<_>>(), [Scope::Delegation(DelegationId::from_bits(2))]);
     }
 }

@@ -30,7 +30,7 @@ const WIDE: usize = 64;
 pub struct Roster {
     children: Vec<ChildView>,
     /// Why those of other processes may be others by now, if they could not be read.
-    unread: Option<String>,
+    unreadable: Option<String>,
     /// What is remembered of every subagent that ever was in the list.
     seen: HashMap<ChildId, Seen>,
 }
@@ -58,8 +58,8 @@ impl Roster {
     /// Takes the present list over; whoever is missing in it is gone. A list may have been made before an end that is known
     /// here already. Says whether anything is shown differently.
     pub fn replace(&mut self, seen: SessionView) -> bool {
-        let SessionView { mut children, unread } = seen;
-        if unread.is_some() {
+        let SessionView { mut children, unreadable } = seen;
+        if unreadable.is_some() {
             // Those of other processes are where they were, as far as is known.
             let known = self.children.iter().filter(|known| known.runner != Runner::Here);
             let gone = known.filter(|known| children.iter().all(|child| child.child != known.child));
@@ -72,8 +72,8 @@ impl Roster {
             (seen.usage, seen.cost) = (child.pulse.usage, child.pulse.cost);
         }
         let children = in_tree_order(children);
-        let changed = children != self.children || unread != self.unread;
-        (self.children, self.unread) = (children, unread);
+        let changed = children != self.children || unreadable != self.unreadable;
+        (self.children, self.unreadable) = (children, unreadable);
         changed
     }
 
@@ -120,8 +120,8 @@ impl Roster {
     pub fn tree(&self, columns: usize) -> Vec<Row> {
         let mut rows: Vec<Row> =
             self.children.iter().flat_map(|child| self.tree_rows(child, columns)).collect();
-        if let Some(why) = &self.unread {
-            rows.extend(Row::of(&elsewhere::unread(why), Look::Warning).wrapped(columns, 2));
+        if let Some(why) = &self.unreadable {
+            rows.extend(Row::of(&elsewhere::unreadable(why), Look::Warning).wrapped(columns, 2));
         } else if rows.is_empty() {
             rows.push(Row::of("no subagents", Look::Faint));
         }
@@ -151,8 +151,9 @@ impl Roster {
     }
 
     fn nobody(&self, typed: &str) -> String {
-        let unread = self.unread.as_deref().map(|why| format!(", and {}", elsewhere::unread(why)));
-        format!("there is no subagent {typed}{}; /agents lists them", unread.unwrap_or_default())
+        let unreadable =
+            self.unreadable.as_deref().map(|why| format!(", and {}", elsewhere::unreadable(why)));
+        format!("there is no subagent {typed}{}; /agents lists them", unreadable.unwrap_or_default())
     }
 
     /// What all subagents took so far, on top of something else.

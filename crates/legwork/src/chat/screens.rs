@@ -210,7 +210,7 @@ fn children(running: usize, queued: usize) -> Vec<ChildView> {
 }
 
 fn seen(children: Vec<ChildView>) -> SessionView {
-    SessionView { children, unread: None }
+    SessionView { children, unreadable: None }
 }
 
 /// A conversation in which subagents were sent out.

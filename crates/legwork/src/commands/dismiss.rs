@@ -26,7 +26,7 @@ const LOOKS_MAX: usize = 3;
 struct Verdict {
     unit: UnitId,
     state: DeliveryState,
-    given_up: bool,
+    dismissed: bool,
     /// Where its results are, for those that were left.
     sentence: String,
 }
@@ -96,9 +96,9 @@ async fn judge(
 ) -> Result<Verdict, CliError> {
     let unit = &record.accepted.units[place].id;
     let mut seen = record.clone();
-    let mut given_up = false;
+    let mut dismissed = false;
     for _ in 0..LOOKS_MAX {
-        given_up = match &seen.deliveries[place].state {
+        dismissed = match &seen.deliveries[place].state {
             DeliveryState::Ready { .. } | DeliveryState::Parked(_) => {
                 store.dismiss(unit, owner.now(), reason).await?
             }
@@ -112,18 +112,18 @@ async fn judge(
         seen = store.delegation(id).await?.ok_or_else(|| lookup::unknown(id.as_str()))?;
         let may_go =
             matches!(seen.deliveries[place].state, DeliveryState::Ready { .. } | DeliveryState::Parked(_));
-        if given_up || !may_go {
+        if dismissed || !may_go {
             break;
         }
     }
     let sentence = Whereabouts::of(invocation, store, &seen, place).await?.sentence();
-    Ok(Verdict { unit: unit.clone(), state: seen.deliveries[place].state.clone(), given_up, sentence })
+    Ok(Verdict { unit: unit.clone(), state: seen.deliveries[place].state.clone(), dismissed, sentence })
 }
 
 /// Nothing was given up, and something of it has not arrived: that is not what was asked for.
 fn refuse_if_nothing_went(record: &DelegationRecord, verdicts: &[Verdict]) -> Result<(), CliError> {
     let open: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.state.is_final()).collect();
-    if open.is_empty() || verdicts.iter().any(|verdict| verdict.given_up) {
+    if open.is_empty() || verdicts.iter().any(|verdict| verdict.dismissed) {
         return Ok(());
     }
     let lines: Vec<String> = open.iter().map(|verdict| verdict.line()).collect();
@@ -143,7 +143,7 @@ fn refuse_if_nothing_went(record: &DelegationRecord, verdicts: &[Verdict]) -> Re
 
 impl Verdict {
     fn line(&self) -> String {
-        if self.given_up {
+        if self.dismissed {
             format!("{}: given up; it can be read until it is cleared away", self.unit)
         } else {
             format!("{}: left: {}", self.unit, self.sentence)
@@ -156,7 +156,7 @@ fn to_text(verdicts: &[Verdict]) -> String {
 }
 
 fn to_json(record: &DelegationRecord, verdicts: &[Verdict]) -> Value {
-    let (gone, left): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(|verdict| verdict.given_up);
+    let (gone, left): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(|verdict| verdict.dismissed);
     let gone: Vec<&UnitId> = gone.iter().map(|verdict| &verdict.unit).collect();
     let left: Vec<Value> = left
         .iter()

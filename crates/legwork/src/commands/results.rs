@@ -120,8 +120,8 @@ async fn gather(
     let claims = claims::claim_unowned(store, (&record, &below), wanted, owner).await?;
     let children = wanted.iter().filter_map(|task| record.accepted.children.get(*task));
     let children: Vec<ChildId> = children.cloned().collect();
-    let unread = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
-    let missed = missed_texts(store, &children, unread).await;
+    let unreadable = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
+    let missed = missed_texts(store, &children, unreadable).await;
     Ok(Gathered { record, claims, missed, below })
 }
 

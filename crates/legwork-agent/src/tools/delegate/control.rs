@@ -33,14 +33,14 @@ const STEERED_LATER: &str = "the message is stored; the process that ran the sub
 
 /// The subagents of the caller that have not ended.
 pub(super) async fn list(delegator: &dyn Delegator, site: &Site, lists: &Lists) -> Value {
-    let Owned { views: owned, unread } = owned(delegator, site).await;
+    let Owned { views: owned, unreadable } = owned(delegator, site).await;
     let lines: Vec<Line> = owned.iter().map(|view| (view.child.clone(), status(view))).collect();
     let is_unchanged = lists.is_unchanged(&site.actor, lines);
     let shown: Vec<Value> = owned.iter().take(SHOWN_MAX).map(item).collect();
     let mut answer = json!({"action": "list", "count": owned.len(), "subagents": shown});
     let omitted = owned.len().saturating_sub(SHOWN_MAX);
-    if let Some(unread) = unread {
-        answer["note"] = json!(unread);
+    if let Some(unreadable) = unreadable {
+        answer["note"] = json!(unreadable);
     } else if owned.is_empty() {
         answer["note"] = json!(EMPTY);
     } else if is_unchanged {
@@ -117,7 +117,7 @@ fn aim(owned: &[ChildView], id: &str) -> Option<(Scope, Runner)> {
 struct Owned {
     views: Vec<ChildView>,
     /// Said in the place of any certainty about others, when those of other processes cannot be read.
-    unread: Option<String>,
+    unreadable: Option<String>,
 }
 
 async fn owned(delegator: &dyn Delegator, site: &Site) -> Owned {
@@ -131,12 +131,12 @@ async fn owned(delegator: &dyn Delegator, site: &Site) -> Owned {
                 Actor::Child(caller) => stands_below(view, caller, views),
             }
     };
-    let unread = seen.unread.as_ref().map(|why| {
+    let unreadable = seen.unreadable.as_ref().map(|why| {
         format!(
             "subagents that another process runs for you cannot be looked for now: {why}; try again later"
         )
     });
-    Owned { views: views.iter().filter(is_owned).cloned().collect(), unread }
+    Owned { views: views.iter().filter(is_owned).cloned().collect(), unreadable }
 }
 
 /// Whether a child stands below `caller`. Those between the two wait for it, so they are among the views.
@@ -159,8 +159,8 @@ impl Owned {
     /// One answer for what is unknown, has ended or is somebody else's.
     fn not_found(&self, id: &str) -> String {
         let id = head_of(id, GOAL_BYTES_MAX);
-        if let Some(unread) = &self.unread {
-            return format!("there is no subagent {id} of yours in this process, and {unread}");
+        if let Some(unreadable) = &self.unreadable {
+            return format!("there is no subagent {id} of yours in this process, and {unreadable}");
         }
         if self.views.is_empty() {
             return format!(

@@ -36,7 +36,7 @@ pub struct FakeDelegator {
     /// What was said to children too late.
     pub missed: Vec<(ChildId, String)>,
     /// Why nothing of other processes is shown.
-    pub unread: Option<String>,
+    pub unreadable: Option<String>,
     /// The transcripts that a ticket names.
     pub transcripts: Vec<String>,
     /// How long a join takes.
@@ -79,7 +79,7 @@ impl FakeDelegator {
             objection: None,
             too_late: false,
             missed: vec![],
-            unread: None,
+            unreadable: None,
             transcripts: vec![],
             takes: None,
             hangs: false,
@@ -309,8 +309,8 @@ impl Delegator for FakeDelegator {
     /// Everything that is shown, whosever it is: the tool keeps to its caller's.
     fn view_session(&self, _: &SessionId) -> Pending<'_, SessionView> {
         let children = self.views.lock().expect("no holder panics").clone();
-        let unread = self.unread.clone();
-        Box::pin(async { SessionView { children, unread } })
+        let unreadable = self.unreadable.clone();
+        Box::pin(async { SessionView { children, unreadable } })
     }
 
     fn watch(&self) -> Box<dyn Watch> {

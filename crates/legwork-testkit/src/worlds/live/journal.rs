@@ -91,7 +91,7 @@ pub(super) async fn offer(weather: &Weather, write: &WriteSteps) -> Result<(), S
                 match weather.store.steps(&write.actor).await {
                     Ok(steps) if write.changes.iter().all(|change| holds(&steps, change)) => return Ok(()),
                     Ok(_) => refused,
-                    Err(unread) => unread,
+                    Err(unreadable) => unreadable,
                 }
             }
             Err(error) => error,

@@ -78,7 +78,9 @@ fn inv_34_leaving_does_not_ask_about_what_runs_elsewhere_and_says_where_it_is() 
     assert!(screen.contains("1 subagent is running: [w]ait"), "{screen}");
     stage.press(Key::Cancel);
     stage.view.set_children(seen(all[..1].to_vec()));
-    stage.view.set_children(SessionView { children: Vec::new(), unread: Some("it is locked".to_owned()) });
+    stage
+        .view
+        .set_children(SessionView { children: Vec::new(), unreadable: Some("it is locked".to_owned()) });
     stage.view.list_agents();
     let screen = stage.screen();
     assert!(screen.contains("· in process 4711 ·") && screen.contains("it is locked"), "{screen}");

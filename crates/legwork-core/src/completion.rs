@@ -117,6 +117,26 @@ impl Flaw {
     }
 }
 
+impl WireStatus {
+    /// The mark of a result: whole, with a flaw, or not what was asked for (PROG-5, EVT-11).
+    pub fn icon(self, flaw: Option<Flaw>) -> &'static str {
+        match (self, flaw) {
+            (WireStatus::Completed, None) => "✓",
+            (WireStatus::Completed, Some(_)) => "⚠",
+            (
+                WireStatus::BudgetExhausted
+                | WireStatus::Error
+                | WireStatus::Failed
+                | WireStatus::Interrupted
+                | WireStatus::Stalled
+                | WireStatus::Timeout
+                | WireStatus::Unknown,
+                _,
+            ) => "✗",
+        }
+    }
+}
+
 /// The tokens of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {

@@ -126,7 +126,7 @@ impl<'a> Outcomes<'a> {
         });
         let head = format!(
             "{} {number}/{of}  {}  ({}{flaw}, {took}, {} tokens{})",
-            wording::icon(entry.status, entry.flaw()),
+            entry.status.icon(entry.flaw()),
             wording::one_line(goal, 70),
             entry.status.as_str(),
             wording::count(entry.tokens.input + entry.tokens.output),

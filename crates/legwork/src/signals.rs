@@ -93,7 +93,7 @@ impl Attention {
 }
 
 /// Longer than any wait.
-const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
+pub const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Between the moment in which the work of a program that was told to end has to be over and the one in which the program has to
 /// be gone: the last of what it says, and its own end.
 const LAST_WORDS: Duration = Duration::from_millis(400);

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use legwork_core::completion::Flaw;
-use legwork_core::outcome::WireStatus;
 use legwork_core::report::Cost;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -18,24 +16,6 @@ pub fn duration(duration: Duration) -> String {
         (0, minutes, 0) => format!("{minutes}m"),
         (0, minutes, rest) => format!("{minutes}m{rest}s"),
         (hours, minutes, _) => format!("{hours}h{}m", minutes % 60),
-    }
-}
-
-/// The mark of a result: whole, with a flaw, or not what was asked for (PROG-5, EVT-11).
-pub fn icon(status: WireStatus, flaw: Option<Flaw>) -> &'static str {
-    match (status, flaw) {
-        (WireStatus::Completed, None) => "✓",
-        (WireStatus::Completed, Some(_)) => "⚠",
-        (
-            WireStatus::BudgetExhausted
-            | WireStatus::Error
-            | WireStatus::Failed
-            | WireStatus::Interrupted
-            | WireStatus::Stalled
-            | WireStatus::Timeout
-            | WireStatus::Unknown,
-            _,
-        ) => "✗",
     }
 }
 

@@ -25,7 +25,7 @@ use super::terminal;
 use super::typing::{Intent, Key, Leaving};
 use super::view::View;
 use crate::failure::Exit;
-use crate::signals::{Asked, Signals};
+use crate::signals::{Asked, FAR_OFF, Signals};
 
 /// Between two frames when something other than a key changed.
 const FRAME: Duration = Duration::from_millis(33);
@@ -447,7 +447,7 @@ async fn written(writing: &mut Option<JoinHandle<io::Result<()>>>) -> io::Result
 }
 
 fn far_off() -> Instant {
-    Instant::now() + Duration::from_secs(3600)
+    Instant::now() + FAR_OFF
 }
 
 fn said(answer: Result<String, String>) -> Answer {

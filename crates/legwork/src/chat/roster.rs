@@ -272,7 +272,7 @@ fn glyph(view: &ChildView) -> (&'static str, Look) {
         ChildState::Settled(outcome) => {
             let flaw = Flaw::of(outcome, None);
             let look = if flaw.is_some() { Look::Warning } else { Look::Bad };
-            (wording::icon(outcome.status(), flaw), look)
+            (outcome.status().icon(flaw), look)
         }
     }
 }

@@ -51,7 +51,7 @@ impl View {
             None if ended.outcome.is_success() => Look::Good,
             None => Look::Bad,
         };
-        let mark = format!("{} {}", wording::icon(status, flaw), progress::at(ended.place));
+        let mark = format!("{} {}", status.icon(flaw), progress::at(ended.place));
         let row = self.openable((&mark, look), (&ended.goal, Look::Plain), &tail(ended));
         self.give(Sort::Aside, vec![row]);
     }

@@ -33,16 +33,13 @@ use crate::input::Wanted;
 use crate::invocation::Invocation;
 use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
-use crate::signals::{Asked, Attention, EndedBy, Meant, Signals};
+use crate::signals::{Asked, Attention, EndedBy, FAR_OFF, Meant, Signals};
 use crate::wire::{self, Workplace};
 use crate::{orphans, owner, session_choice, state, stderr, stdout, wording};
 
 /// Said of an answer that did not come in time.
 const RELEASED: &str = "the program was told to end before the answer was there; it goes on from the last finished step when the \
      session is opened again";
-
-/// Longer than any wait.
-const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 
 const PROMPT: Wanted<'_> = Wanted {
     noun: "prompt",

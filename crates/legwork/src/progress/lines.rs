@@ -24,7 +24,7 @@ pub fn ended(ended: &Ended) -> String {
     let reason = reason(ended.outcome, &ended.facts);
     format!(
         "{} {}{}  ({}){}",
-        wording::icon(ended.outcome.status(), ended.facts.flaw(ended.outcome)),
+        ended.outcome.status().icon(ended.facts.flaw(ended.outcome)),
         at(ended.place),
         wording::one_line(&ended.goal, GOAL_WIDTH),
         wording::duration(ended.elapsed),

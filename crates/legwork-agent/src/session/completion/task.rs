@@ -86,7 +86,7 @@ impl Task<'_> {
             entry.model.as_deref().map(|model| format!(", model {}", name(model))).unwrap_or_default();
         format!(
             "{} TASK {}/{}: {}{reason}{mark}, {}, model calls: {}, tool calls: {}, took {}{model}\n",
-            self.icon(),
+            entry.status.icon(entry.flaw()),
             entry.task_index + 1,
             self.of,
             entry.status.as_str(),
@@ -100,22 +100,6 @@ impl Task<'_> {
     /// Where it last stood, when its end is not known.
     fn known(&self) -> String {
         self.remains.map(|remains| format!("{}\n", remains.known)).unwrap_or_default()
-    }
-
-    fn icon(&self) -> &'static str {
-        if self.entry.flaw().is_some() {
-            return "⚠";
-        }
-        match self.entry.status {
-            WireStatus::Completed => "✓",
-            WireStatus::BudgetExhausted
-            | WireStatus::Error
-            | WireStatus::Failed
-            | WireStatus::Interrupted
-            | WireStatus::Stalled
-            | WireStatus::Timeout
-            | WireStatus::Unknown => "✗",
-        }
     }
 
     /// Lines of ours: paths that we made, and counts.

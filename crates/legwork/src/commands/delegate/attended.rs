@@ -19,14 +19,12 @@ use tokio::time::Instant;
 use crate::failure::CliError;
 use crate::outcomes::Outcomes;
 use crate::progress::{Follow, Screen};
-use crate::signals::{Asked, Attention, Meant, Signals};
+use crate::signals::{Asked, Attention, FAR_OFF, Meant, Signals};
 use crate::stdout;
 use crate::wire::Workplace;
 
 /// How long the last lines of progress may take once the results are there.
 const LAST_LINES: Duration = Duration::from_millis(300);
-/// Longer than any wait.
-const FAR_OFF: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

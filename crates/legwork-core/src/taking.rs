@@ -39,6 +39,15 @@ pub enum Hand {
     Others,
 }
 
+/// One unit of a delegation as it was read.
+#[derive(Debug, Clone, Copy)]
+pub struct UnitAt<'a> {
+    /// The delegation.
+    pub record: &'a DelegationRecord,
+    /// Which of its units.
+    pub place: usize,
+}
+
 impl Taker<'_> {
     /// In whose hands results are that were claimed under the signature `claimant`.
     ///
@@ -103,7 +112,7 @@ impl Taker<'_> {
     ) -> Result<Vec<ClaimId>, StoreError> {
         let mut claims = Vec::new();
         for place in 0..record.accepted.units.len() {
-            claims.extend(self.take_unit((record, place), signature, &mut new_claim).await?);
+            claims.extend(self.take_unit(UnitAt { record, place }, signature, &mut new_claim).await?);
         }
         Ok(claims)
     }
@@ -116,7 +125,7 @@ impl Taker<'_> {
     /// were moved [`LOOKS_MAX`] times in a row.
     pub async fn take_unit(
         &self,
-        (record, place): (&DelegationRecord, usize),
+        UnitAt { record, place }: UnitAt<'_>,
         signature: &str,
         new_claim: impl FnOnce() -> ClaimId,
     ) -> Result<Option<ClaimId>, StoreError> {

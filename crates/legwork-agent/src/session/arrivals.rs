@@ -17,7 +17,7 @@ use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, SessionId, Unit
 use legwork_core::ports::{StoreError, Undelivered};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::step::Actor;
-use legwork_core::taking::missed_texts;
+use legwork_core::taking::{UnitAt, missed_texts};
 use legwork_core::time::Timestamp;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -136,7 +136,7 @@ impl Waiting {
         let (taker, signature, claim) = (setup.taker(), signature(setup).await?, new_claim()?);
         let claimed = if record.accepted.lineage.parent.is_some() {
             // Whoever held it here waited for the child that has ended.
-            taker.take_unit((&record, unit), &signature, || claim.clone()).await
+            taker.take_unit(UnitAt { record: &record, place: unit }, &signature, || claim.clone()).await
         } else if taker.make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
             setup.store.claim(&due.unit, claim.clone(), &signature, wall_clock()).await
         } else {

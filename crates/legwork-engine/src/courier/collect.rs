@@ -8,7 +8,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, UnitId};
 use legwork_core::ports::{JoinError, Joined, StoreError};
 use legwork_core::record::ChildRecord;
-use legwork_core::taking::{Taker, missed_texts};
+use legwork_core::taking::{Taker, UnitAt, missed_texts};
 use tokio::sync::mpsc;
 
 /// Claims that are made for a caller. Those that it does not get, because it went away or something of it failed, are given
@@ -91,7 +91,8 @@ pub(crate) async fn collect_unit(
     let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
     let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
     let new_claim = || on_the_way.claim();
-    let taken = taker(wiring).take_unit((&record, place), &wiring.owner.claimant(), new_claim).await;
+    let taken =
+        taker(wiring).take_unit(UnitAt { record: &record, place }, &wiring.owner.claimant(), new_claim).await;
     let claims: Vec<ClaimId> = taken.map_err(failed)?.into_iter().collect();
     on_the_way.claims.clone_from(&claims);
     let tasks = record.accepted.units[place].task_indexes.iter();

@@ -153,7 +153,9 @@ impl Facts for SqliteStore {
         at: Timestamp,
     ) -> Pending<'_, Result<(), StoreError>> {
         let (request, owner) = (request.clone(), owner.clone());
-        Box::pin(self.write(move |connection| requests::settle(connection, &request, (&owner, at))))
+        Box::pin(self.write(move |connection| {
+            requests::settle(connection, &request, requests::By { owner: &owner, at })
+        }))
     }
 
     fn owner(&self, id: &OwnerId) -> Pending<'_, Result<Option<OwnerRecord>, StoreError>> {

@@ -1,6 +1,7 @@
 //! Appends facts to delegations: each append is applied whole or refused whole.
 
 use super::draft::{Draft, Unfit, place};
+use super::requests::By;
 use super::{accept, fence};
 use crate::encoding::{counter, stored, to_json};
 use crate::failure::Failure;
@@ -62,7 +63,7 @@ fn append_one(connection: &Connection, prepared: &Prepared) -> Result<(), Unfit>
     let mut draft = Draft::new(connection, head.no, head.unsettled);
     // Nothing of it is written yet, and the other appends have nothing to do with it.
     apply_facts(&mut draft, append, 0).map_err(|unfit| unfit.of_its_own(append.delegation.as_str()))?;
-    draft.update_rows((&append.owner, append.at))?;
+    draft.update_rows(By { owner: &append.owner, at: append.at })?;
     write_facts(connection, draft.no, prepared)?;
     Ok(update_head(connection, &draft, append)?)
 }

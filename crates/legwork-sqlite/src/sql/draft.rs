@@ -2,12 +2,13 @@
 //! every fact of the append has been applied.
 
 use super::delivery::{self, Columns, Entry};
-use super::{due, notices, requests};
+use super::requests::{self, By};
+use super::{due, notices};
 use crate::encoding::{from_json, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::child::ChildEvent;
 use legwork_core::delivery::{DeliveryEvent, DeliveryState};
-use legwork_core::ids::{ChildId, OwnerId, UnitId};
+use legwork_core::ids::{ChildId, UnitId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::AppendError;
 use legwork_core::record::ChildRecord;
@@ -205,21 +206,21 @@ impl<'c> Draft<'c> {
     }
 
     /// Brings the loaded rows up to date in the store. What a child that settles has not read is missed with that.
-    pub(crate) fn update_rows(&self, writer: (&OwnerId, Timestamp)) -> Result<(), Failure> {
+    pub(crate) fn update_rows(&self, by: By<'_>) -> Result<(), Failure> {
         for child in self.children.values() {
             self.update_child(child)?;
             if child.record.outcome().is_some() {
-                requests::miss(self.connection, &child.record.id, writer)?;
+                requests::miss(self.connection, &child.record.id, by)?;
             }
         }
         for (no, unit) in &self.units {
             self.update_unit(*no, unit)?;
         }
         for id in &self.noticed {
-            notices::insert(self.connection, self.no, id, writer.1)?;
+            notices::insert(self.connection, self.no, id, by.at)?;
         }
         for no in &self.ready {
-            notices::withdraw(self.connection, *no, writer.1)?;
+            notices::withdraw(self.connection, *no, by.at)?;
         }
         self.enqueue_ready()
     }

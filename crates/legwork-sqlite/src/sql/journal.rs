@@ -1,7 +1,8 @@
 //! Journals of steps, kept as a log: one row when a step begins, one when it ends.
 
 use super::claims::{self, End};
-use super::{fence, history, requests};
+use super::requests::{self, By};
+use super::{fence, history};
 use crate::encoding::{from_json, small, to_json};
 use crate::failure::Failure;
 use legwork_core::ids::{ClaimId, RequestId};
@@ -66,7 +67,7 @@ pub(crate) fn write(connection: &Connection, write: &Prepared) -> Result<(), Fai
     if let Some((no, turn)) = session.zip(write.turn.as_ref()) {
         history::write(connection, no, turn)?;
     }
-    requests::mark_seen(connection, &write.seen, (&write.fence.owner, write.at))?;
+    requests::mark_seen(connection, &write.seen, By { owner: &write.fence.owner, at: write.at })?;
     claims::write_all(connection, &endings, &End::Acknowledge, write.at)
 }
 

@@ -10,6 +10,13 @@ use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+/// Who moves something, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct By<'a> {
+    pub(crate) owner: &'a OwnerId,
+    pub(crate) at: Timestamp,
+}
+
 /// The child that a steer is for; nothing for a stop.
 ///
 /// # Errors
@@ -123,15 +130,11 @@ fn record(row: &Row<'_>) -> Result<RequestRecord, Failure> {
 }
 
 /// Marks a stop as carried out. The first mark stays.
-pub(crate) fn settle(
-    connection: &Connection,
-    request: &RequestId,
-    (owner, at): (&OwnerId, Timestamp),
-) -> Result<(), Failure> {
-    fence::known_owner(connection, owner)?;
+pub(crate) fn settle(connection: &Connection, request: &RequestId, by: By<'_>) -> Result<(), Failure> {
+    fence::known_owner(connection, by.owner)?;
     let mut known = connection.prepare_cached("SELECT child IS NULL FROM requests WHERE id = ?1")?;
     match known.query_row((request.as_str(),), |row| row.get(0)).optional()? {
-        Some(true) => decide(connection, request, &Fate::CarriedOut, (owner, at)),
+        Some(true) => decide(connection, request, &Fate::CarriedOut, by),
         Some(false) => Err(Failure::conflict(format!("{request} is a steer, which is seen or missed"))),
         None => Err(Failure::conflict(format!("there is no request {request}"))),
     }
@@ -164,10 +167,10 @@ pub(crate) fn check_seen(
 pub(crate) fn mark_seen(
     connection: &Connection,
     seen: &[(RequestId, u32)],
-    (owner, at): (&OwnerId, Timestamp),
+    by: By<'_>,
 ) -> Result<(), Failure> {
     for (request, step) in seen {
-        decide(connection, request, &Fate::Seen { step: *step }, (owner, at))?;
+        decide(connection, request, &Fate::Seen { step: *step }, by)?;
     }
     Ok(())
 }
@@ -176,7 +179,7 @@ fn decide(
     connection: &Connection,
     request: &RequestId,
     fate: &Fate,
-    (owner, at): (&OwnerId, Timestamp),
+    By { owner, at }: By<'_>,
 ) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "UPDATE requests SET fate = ?2, settled_by = ?3, settled_at = ?4 WHERE id = ?1 AND settled_at IS NULL",
@@ -189,7 +192,7 @@ fn decide(
 pub(crate) fn miss(
     connection: &Connection,
     child: &ChildId,
-    (owner, at): (&OwnerId, Timestamp),
+    By { owner, at }: By<'_>,
 ) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "UPDATE requests SET fate = ?2, settled_by = ?3, settled_at = ?4 WHERE child = ?1 AND settled_at IS NULL",

@@ -5,6 +5,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::UnitId;
 use legwork_core::ports::Facts;
 use legwork_core::record::DelegationRecord;
+use legwork_core::taking::UnitAt;
 use legwork_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ pub async fn run(invocation: &Invocation, args: &DismissArgs) -> Result<Exit, Cl
     let owner = Owner::new();
     let mut verdicts = Vec::new();
     for place in places {
-        verdicts.push(judge((invocation, &store), &owner, (&record, place), &reason).await?);
+        verdicts.push(judge((invocation, &store), &owner, UnitAt { record: &record, place }, &reason).await?);
     }
     refuse_if_nothing_went(&record, &verdicts)?;
     if invocation.common.json {
@@ -91,7 +92,7 @@ fn units(target: Target, typed: &str) -> Result<(Box<DelegationRecord>, Vec<usiz
 async fn judge(
     (invocation, store): (&Invocation, &SqliteStore),
     owner: &Owner,
-    (record, place): (&DelegationRecord, usize),
+    UnitAt { record, place }: UnitAt<'_>,
     reason: &str,
 ) -> Result<Verdict, CliError> {
     let unit = &record.accepted.units[place].id;

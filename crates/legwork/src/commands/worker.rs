@@ -9,6 +9,7 @@ use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{Conversations, Delegator, Facts, Filter, SessionKind, StoreError};
 use legwork_core::record::DelegationRecord;
+use legwork_core::taking::UnitAt;
 use legwork_engine::recovery::{Orphans, Recovered, RecoveryError};
 use tokio::time::Instant;
 
@@ -43,7 +44,8 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     let settings = invocation.settings()?;
     let (orphans, mut workplace) = begun(invocation, &settings, args).await?;
     let mut signals = Signals::listen()?;
-    let worked = work(invocation, (&workplace, &orphans), &mut signals).await;
+    let watched = Watched { workplace: &workplace, orphans: &orphans };
+    let worked = work(invocation, watched, &mut signals).await;
     let ended_by = match worked {
         Ok(Exit::Success) | Err(_) => EndedBy::Itself,
         Ok(_asked_to_end) => EndedBy::Release,
@@ -104,6 +106,13 @@ async fn meant(invocation: &Invocation, args: &WorkerArgs) -> Result<Orphans, Cl
     })
 }
 
+/// What the worker works on, and where.
+#[derive(Clone, Copy)]
+struct Watched<'a> {
+    workplace: &'a Workplace,
+    orphans: &'a Orphans,
+}
+
 /// A look at what there is to do.
 struct Look {
     recovered: Recovered,
@@ -115,9 +124,10 @@ struct Look {
 
 async fn work(
     invocation: &Invocation,
-    (workplace, orphans): (&Workplace, &Orphans),
+    watched: Watched<'_>,
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
+    let Watched { workplace, orphans } = watched;
     let voice = invocation.voice();
     voice.tell("works on what has lost its process; Ctrl-C ends it and loses nothing");
     let mut before = Recovered::default();
@@ -126,7 +136,7 @@ async fn work(
     loop {
         let looked = tokio::select! {
             asked = signals.next() => return Ok(asked.exit()),
-            looked = look((workplace, orphans), &mut taken) => looked,
+            looked = look(watched, &mut taken) => looked,
         };
         let pause = match looked {
             Ok(Look { recovered, open, left }) => {
@@ -139,7 +149,7 @@ async fn work(
                     orphans::tell_anew(&recovered, &before);
                     orphans::tell_of_lacking(workplace, &recovered).await;
                 }
-                if let Some(ended) = ended((workplace, orphans), &recovered, &open).await {
+                if let Some(ended) = ended(watched, &recovered, &open).await {
                     return ended;
                 }
                 before = recovered;
@@ -166,7 +176,7 @@ async fn tell_of_pause(invocation: &Invocation, workplace: &Workplace) {
 
 /// Takes up what is nobody's, and puts aside what has settled of it. What it had taken is in `taken` also when it fails.
 async fn look(
-    (workplace, orphans): (&Workplace, &Orphans),
+    Watched { workplace, orphans }: Watched<'_>,
     taken: &mut HashSet<DelegationId>,
 ) -> Result<Look, RecoveryError> {
     let recovered = match workplace.handle.recover(orphans).await {
@@ -186,7 +196,7 @@ async fn look(
 
 /// How work that was named has come to its end, if it has.
 async fn ended(
-    (workplace, orphans): (&Workplace, &Orphans),
+    Watched { workplace, orphans }: Watched<'_>,
     recovered: &Recovered,
     open: &[DelegationRecord],
 ) -> Option<Result<Exit, CliError>> {
@@ -276,7 +286,7 @@ async fn park(workplace: &Workplace, record: &DelegationRecord) -> Result<(), St
             | DeliveryState::Dismissed => continue,
         }
         let taker = owner.taker(workplace.store.as_ref());
-        let claim = taker.take_unit((record, place), &claimant, || owner.new_claim()).await?;
+        let claim = taker.take_unit(UnitAt { record, place }, &claimant, || owner.new_claim()).await?;
         if let Some(claim) = claim {
             workplace.store.park(vec![claim], owner.now(), ParkReason::NoConversation).await?;
         }

@@ -18,7 +18,7 @@ use legwork_core::ports::{Conversations, Delegator, Facts, Joined, StoreError, U
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::Scope;
 use legwork_core::step::{Actor, Fence, StepChange, StepState};
-use legwork_core::taking::Taker;
+use legwork_core::taking::{Taker, UnitAt};
 use legwork_core::time::Timestamp;
 
 /// How the message begins that carries what a call of the session's own agent brought.
@@ -86,7 +86,7 @@ impl Session {
         let (taker, signature, claim) = (self.taker(&processes), self.signature(), self.new_claim());
         let claimed = if record.accepted.lineage.parent.is_some() {
             // Whoever held it here waited for the child that has ended.
-            taker.take_unit((&record, place), &signature, || claim.clone()).await
+            taker.take_unit(UnitAt { record: &record, place }, &signature, || claim.clone()).await
         } else if taker.make_ready(&due.unit, &due.state, due.claimant.as_deref()).await? {
             store.claim(&due.unit, claim.clone(), &signature, Timestamp(0)).await
         } else {

@@ -8,6 +8,7 @@ use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::ClaimId;
 use legwork_core::ports::{SessionKind, Store, StoreError};
 use legwork_core::record::DelegationRecord;
+use legwork_core::taking::UnitAt;
 use tokio::time::Instant;
 
 use crate::owner::Owner;
@@ -86,7 +87,7 @@ async fn claim(
         }
         let claimant = owner.record.claimant();
         let taker = owner.taker(store);
-        let claim = taker.take_unit((record, place), &claimant, || owner.new_claim()).await?;
+        let claim = taker.take_unit(UnitAt { record, place }, &claimant, || owner.new_claim()).await?;
         // Where the record says that it can be taken and it cannot, somebody was faster.
         claimed.is_all &= claim.is_some();
         claimed.claims.extend(claim);

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use legwork_agent::worker::ModelSource;
+use legwork_core::batch::Route;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Facts, Filter, Store, StoreError, TROUBLE_MAX};
@@ -30,6 +31,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// While no other process has any work, only one look in so many reads the session's.
 const ALONE_EVERY: u32 = 8;
 
+/// Subagents that a line names at most.
+const NAMED_MAX: usize = 4;
+
 /// Between tries of a look at which the store failed.
 const FIRST_GAP: Duration = Duration::from_millis(500);
 const LONGEST_GAP: Duration = Duration::from_secs(15);
@@ -41,17 +45,21 @@ const LONGEST_GAP: Duration = Duration::from_secs(15);
 pub async fn take_up(workplace: &Workplace, orphans: &Orphans, voice: Voice) -> Result<Recovered, CliError> {
     let recovered = workplace.handle.recover(orphans).await?;
     if voice.is_aloud() {
-        tell(&recovered);
-        tell_of_lacking(workplace, &recovered).await;
+        tell_anew(workplace, &recovered, &Recovered::default()).await;
     }
     Ok(recovered)
 }
 
 /// Looks, as long as it is polled, for work of a session which this process has open that has lost its process, and goes on
 /// with it here: no process tells anybody that it dies (K02). Work is left to whoever may be on the way to it for one look, and to a
-/// worker that was started for it for as long as that lives. A store that fails is looked at less often.
-pub async fn keep_watch(invocation: &Invocation, workplace: &Workplace, session: &SessionId) -> Infallible {
-    let (before, gone) = (Recovered::default(), HashSet::new());
+/// worker that was started for it for as long as that lives. What was told of the work `before`, when the session was opened, is not
+/// told again. A store that fails is looked at less often.
+pub async fn keep_watch(
+    invocation: &Invocation,
+    workplace: &Workplace,
+    (session, before): (&SessionId, Recovered),
+) -> Infallible {
+    let gone = HashSet::new();
     let mut watch = Watch { invocation, workplace, session, before, gone, looks: 0 };
     let mut trouble = Trouble::new(invocation.voice());
     let mut pause = LOOK_EVERY;
@@ -103,8 +111,7 @@ impl Watch<'_> {
         }
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
         if self.invocation.voice().is_aloud() && recovered != self.before {
-            tell_anew(&recovered, &self.before);
-            tell_of_lacking(self.workplace, &recovered).await;
+            tell_anew(self.workplace, &recovered, &self.before).await;
         }
         self.before = recovered;
         Ok(())
@@ -206,7 +213,7 @@ pub async fn cannot_go_on(workplace: &Workplace, recovered: &Recovered) -> Optio
     let (delegation, lacks) = recovered.lacking.first()?;
     let message =
         format!("the process that ran {delegation} has gone, and this one cannot go on with it: {lacks}");
-    let how = match way_on(workplace, delegation).await {
+    let how = match Waiting::of(workplace, delegation).await.way_on {
         Some(line) => format!("{line} goes on with it, where that model and its key are to be had"),
         None => "configure what it needs and run the command again".to_owned(),
     };
@@ -215,21 +222,45 @@ pub async fn cannot_go_on(workplace: &Workplace, recovered: &Recovered) -> Optio
     )))
 }
 
-/// The command that goes on with a delegation of which a subagent asks a model that this process was not started with. `None` where
-/// it is not the choice of the model that is lacking but its key or its address, or a table of the configuration decides about it.
-async fn way_on(workplace: &Workplace, id: &DelegationId) -> Option<String> {
-    let record = match workplace.store.delegation(id).await {
-        Ok(record) => record?,
-        Err(error) => {
-            tracing::debug!(%id, %error, "which model is lacking cannot be read");
-            return None;
+/// What a delegation of which this process cannot go on with all waits for.
+#[derive(Default)]
+struct Waiting {
+    /// The subagents whose model is not to be had here.
+    children: Vec<ChildId>,
+    /// The command that goes on with them. `None` where it is not the choice of the model that is lacking but its key or its address,
+    /// or a table of the configuration decides about it.
+    way_on: Option<String>,
+}
+
+impl Waiting {
+    async fn of(workplace: &Workplace, id: &DelegationId) -> Waiting {
+        let record = match workplace.store.delegation(id).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return Waiting::default(),
+            Err(error) => {
+                tracing::debug!(%id, %error, "which model is lacking cannot be read");
+                return Waiting::default();
+            }
+        };
+        let models = &workplace.models;
+        let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
+        let asking = open.map(|(index, child)| (child.id.clone(), record.accepted.setting_of(index).route));
+        let (children, routes): (Vec<ChildId>, Vec<Route>) =
+            asking.filter(|(_, route)| models.model(route).is_err()).unzip();
+        let first = routes.first().filter(|route| route.table.is_none() && models.leads_to(route));
+        Waiting { way_on: first.map(|route| with_model(id, &route.model)), children }
+    }
+
+    /// Who waits, for a line that names the delegation.
+    fn who(&self, id: &DelegationId) -> String {
+        let more = self.children.len().saturating_sub(NAMED_MAX);
+        let named: Vec<&str> = self.children.iter().take(NAMED_MAX).map(ChildId::as_str).collect();
+        match (named.is_empty(), more) {
+            (true, _) => id.to_string(),
+            (false, 0) => format!("{} of {id}", named.join(", ")),
+            (false, more) => format!("{} and {more} more of {id}", named.join(", ")),
         }
-    };
-    let open = record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none());
-    let mut routes = open.map(|(index, _)| record.accepted.setting_of(index).route);
-    let lacking = routes.find(|route| workplace.models.model(route).is_err())?;
-    let helps = lacking.table.is_none() && workplace.models.leads_to(&lacking);
-    helps.then(|| with_model(id, &lacking.model))
+    }
 }
 
 /// The command that goes on with a delegation with this model.
@@ -237,15 +268,18 @@ pub fn with_model(id: &DelegationId, model: &str) -> String {
     format!("`legwork results {id} --wait --model {model}`")
 }
 
-/// As [`tell`], for a look that comes again: what cannot be read was named `before`.
-pub fn tell_anew(recovered: &Recovered, before: &Recovered) {
+/// Says what recovery did and what it could not do, one line each. What cannot be read, and what waits for something that is lacking
+/// here, was named `before` where it is the same.
+pub async fn tell_anew(workplace: &Workplace, recovered: &Recovered, before: &Recovered) {
     let mut new = recovered.clone();
     new.unreadable.retain(|id| !before.unreadable.contains(id));
+    new.lacking.retain(|lacking| !before.lacking.contains(lacking));
     tell(&new);
+    tell_of_lacking(workplace, &new.lacking).await;
 }
 
 /// Says what recovery did, one line each.
-pub fn tell(recovered: &Recovered) {
+fn tell(recovered: &Recovered) {
     let Recovered { taken, resumed, lost, stopping, given_up, unstarted, .. } = recovered;
     if !taken.is_empty() {
         let mut parts = Vec::new();
@@ -272,11 +306,12 @@ pub fn tell(recovered: &Recovered) {
 }
 
 /// Says what this process cannot go on with, and what can, one line each.
-pub async fn tell_of_lacking(workplace: &Workplace, recovered: &Recovered) {
-    for (delegation, lacks) in &recovered.lacking {
-        let line = way_on(workplace, delegation).await;
-        let how = line.map(|line| format!("; {line} goes on with it")).unwrap_or_default();
-        stderr::tell(&format!("note: {delegation}, of a process that died, waits: {lacks}{how}"));
+async fn tell_of_lacking(workplace: &Workplace, lacking: &[(DelegationId, String)]) {
+    for (delegation, lacks) in lacking {
+        let waiting = Waiting::of(workplace, delegation).await;
+        let who = waiting.who(delegation);
+        let how = waiting.way_on.map(|line| format!("; {line} goes on with it")).unwrap_or_default();
+        stderr::tell(&format!("note: {who}, of a process that died, waits: {lacks}{how}"));
     }
 }
 

@@ -110,24 +110,6 @@ impl Handle {
         Ok(())
     }
 
-    /// What this process lacks to go on with all that dead owners left of `orphans`. Nothing is touched, and nobody watched.
-    ///
-    /// # Errors
-    /// [`RecoveryError`].
-    pub async fn lacking(&self, orphans: &Orphans) -> Result<Recovered, RecoveryError> {
-        let rescuer = self.rescuer();
-        let (mut found, mut owners) = (Recovered::default(), Owners::new(rescuer));
-        let Grove { trees, unreadable } = trees::of(rescuer.store, orphans).await?;
-        found.unreadable = unreadable;
-        for tree in trees {
-            if owners.of(&tree).await? == Whose::Nobodys {
-                let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
-                found.lacking.append(&mut self.withheld(&tree, &toll).await.lacking);
-            }
-        }
-        Ok(found)
-    }
-
     /// What this process lacks to go on with anything of `orphans`, if their owners were gone; `None` where something could go
     /// on. Nothing is touched, and nobody watched.
     ///

@@ -11,7 +11,7 @@ use legwork_core::batch::Reach;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Conversations, Delegator, NewSession, SessionKind, SessionRecord};
-use legwork_engine::recovery::Orphans;
+use legwork_engine::recovery::{Orphans, Recovered};
 use tokio::task::JoinSet;
 
 use crate::args::ChatArgs;
@@ -53,6 +53,8 @@ struct Open {
     talking: JoinSet<Farewell>,
     feed: Arc<Feed>,
     who: Who,
+    /// What was told of its work when it was opened.
+    taken_up: Recovered,
 }
 
 /// Talks until the person, the input or a signal ends it.
@@ -141,11 +143,12 @@ async fn open(
     Meant { which, name, folder }: Meant,
     (workplace, way): (&Workplace, Way),
 ) -> Result<Open, CliError> {
+    let mut taken_up = Recovered::default();
     if let Which::Stored(id) = &which {
         let patience = session_choice::Patience::of(settings, invocation);
         session_choice::hold_in_time(&workplace.store, &workplace.owner, (id, patience)).await?;
         let orphans = Orphans::OfSession(id.clone());
-        orphans::take_up(workplace, &orphans, invocation.voice()).await?;
+        taken_up = orphans::take_up(workplace, &orphans, invocation.voice()).await?;
     }
     let mut setup = workplace.conversation(invocation, settings, way.reach())?;
     setup.setting.folder = folder;
@@ -160,7 +163,7 @@ async fn open(
     talking.spawn(conversation.run());
     let session = name.unwrap_or_else(|| handle.session().to_string());
     let who = Who { model: workplace.models.main.model.clone(), session };
-    Ok(Open { handle, talking, feed, who })
+    Ok(Open { handle, talking, feed, who, taken_up })
 }
 
 /// The session that is meant.
@@ -228,7 +231,8 @@ async fn talk(
             Way::Lines | Way::Pipe => by_lines(invocation, workplace, (host, &feed), signals).await,
         }
     };
-    let watching = orphans::keep_watch(invocation, workplace, open.handle.session());
+    let before = std::mem::take(&mut open.taken_up);
+    let watching = orphans::keep_watch(invocation, workplace, (open.handle.session(), before));
     tokio::select! {
         exit = talking => exit,
         never = watching => match never {},

@@ -17,12 +17,11 @@ use legwork_core::completion::BatchResult;
 use legwork_core::ids::{DelegationId, Epoch, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    Conversations, Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice,
-    StoreError,
+    Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
 };
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
-use legwork_engine::recovery::Orphans;
+use legwork_engine::recovery::{Orphans, Recovered};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use totals::Totals;
@@ -35,7 +34,7 @@ use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Attention, EndedBy, FAR_OFF, Meant, Signals};
 use crate::wire::{self, Workplace};
-use crate::{orphans, owner, session_choice, state, stderr, stdout, wording};
+use crate::{orphans, session_choice, state, stderr, stdout, wording};
 
 /// Said of an answer that did not come in time.
 const RELEASED: &str = "the program was told to end before the answer was there; it goes on from the last finished step when the \
@@ -71,12 +70,16 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     };
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
-    if let Some(stored) = &stored
-        && let Some(exit) =
-            went_on((invocation, &settings), (&mut workplace, &mut signals), &stored.session.id).await?
-    {
-        not_asked(invocation, (&workplace, &mut signals), &stored.session.id).await?;
-        return Ok(exit);
+    let mut taken_up = Recovered::default();
+    if let Some(stored) = &stored {
+        let (setup, id) = ((invocation, &settings), &stored.session.id);
+        match went_on(setup, (&mut workplace, &mut signals), id).await? {
+            WentOn::Here(recovered) => taken_up = recovered,
+            WentOn::Left(exit) => {
+                not_asked(invocation, (&workplace, &mut signals), id).await?;
+                return Ok(exit);
+            }
+        }
     }
     state::tell_of_pause(invocation, &workplace.store).await?;
     let damaged = damaged_before(&workplace, stored.as_ref()).await;
@@ -94,7 +97,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let ended = {
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(watch.as_mut(), &mut screen);
-        let watching = orphans::keep_watch(invocation, &workplace, &session);
+        let watching = orphans::keep_watch(invocation, &workplace, (&session, taken_up));
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
         tokio::pin!(asking, showing, watching, overdue);
@@ -173,67 +176,48 @@ fn how_to_go_on(invocation: &Invocation, session: &SessionId) {
     }
 }
 
-/// Goes on with a stored session, unless that cannot be done or a signal comes before it is: then nothing is open any more.
+/// How it went to go on with a stored session.
+enum WentOn {
+    /// It is open here, with what was taken up of its work.
+    Here(Recovered),
+    /// A signal came before it was, and nothing is open any more.
+    Left(Exit),
+}
+
+/// Goes on with a stored session. Where that cannot be done nothing is open any more.
 async fn went_on(
     setup: (&Invocation, &Settings),
     (workplace, signals): (&mut Workplace, &mut Signals),
     session: &SessionId,
-) -> Result<Option<Exit>, CliError> {
+) -> Result<WentOn, CliError> {
     let gone_on = tokio::select! {
-        gone_on = go_on(setup, workplace, session) => gone_on.map(|()| None),
-        asked = signals.next() => Ok(Some(asked.exit())),
+        gone_on = go_on(setup, workplace, session) => gone_on.map(WentOn::Here),
+        asked = signals.next() => Ok(WentOn::Left(asked.exit())),
     };
     match &gone_on {
-        Ok(None) => {}
+        Ok(WentOn::Here(_)) => return gone_on,
         // Told twice or once: what it was told first is its exit code.
-        Ok(Some(_)) => drop(workplace.close_after(EndedBy::Release, signals).await),
+        Ok(WentOn::Left(_)) => drop(workplace.close_after(EndedBy::Release, signals).await),
         Err(_) => drop(workplace.close_after(EndedBy::Itself, signals).await),
     }
     workplace.resign().await;
     gone_on
 }
 
-/// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is.
+/// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is. A subagent that cannot
+/// go on here waits for somebody who has what it lacks, and is told of; the prompt is asked all the same, as in a conversation.
 async fn go_on(
     (invocation, settings): (&Invocation, &Settings),
     workplace: &Workplace,
     session: &SessionId,
-) -> Result<(), CliError> {
-    let orphans = Orphans::OfSession(session.clone());
-    spare_a_holder(workplace, session, &orphans).await?;
-    let patience = session_choice::Patience::of(settings, invocation);
+) -> Result<Recovered, CliError> {
+    let (patience, voice) = (session_choice::Patience::of(settings, invocation), invocation.voice());
     session_choice::hold_in_time(&workplace.store, &workplace.owner, (session, patience)).await?;
-    // A prompt is answered after all that came before it, so nothing is begun of what would not come to an end.
-    let lacking = workplace.handle.lacking(&orphans).await?;
-    if let Some(error) = orphans::cannot_go_on(workplace, &lacking).await {
-        return Err(error);
-    }
-    let recovered = orphans::take_up(workplace, &orphans, invocation.voice()).await?;
-    if recovered.resumed > 0 && !invocation.common.quiet {
+    let recovered = orphans::take_up(workplace, &Orphans::OfSession(session.clone()), voice).await?;
+    if recovered.resumed > 0 && voice.is_aloud() {
         stderr::tell("note: the prompt is asked when their results are there");
     }
-    orphans::cannot_go_on(workplace, &recovered).await.map_or(Ok(()), Err)
-}
-
-/// Refuses a session whose process may stand still where this one could not go on with what that one runs: it is declared gone only
-/// by somebody who can (K34).
-async fn spare_a_holder(
-    workplace: &Workplace,
-    session: &SessionId,
-    orphans: &Orphans,
-) -> Result<(), CliError> {
-    let record = workplace.store.session(session).await?;
-    let Some(holder) = record.as_ref().and_then(session_choice::holder_alive) else { return Ok(()) };
-    if owner::may_stand_still(workplace.store.as_ref(), holder).await?.is_none() {
-        return Ok(());
-    }
-    let Some(lacks) = workplace.handle.obstacle(orphans).await? else { return Ok(()) };
-    let pid = holder.process.pid;
-    let message = format!(
-        "the session {session} is open in process {pid}, which does not renew its lease, and its work could not go on here: {lacks}"
-    );
-    Err(CliError::new(Kind::NoModel, message)
-        .with_hint("nothing was taken from that process; configure what is needed and run the command again"))
+    Ok(recovered)
 }
 
 /// What is said where the agent has not ended in time.

@@ -146,8 +146,7 @@ async fn work(
                     tell_of_pause(invocation, workplace).await;
                 }
                 if voice.is_aloud() && recovered != before {
-                    orphans::tell_anew(&recovered, &before);
-                    orphans::tell_of_lacking(workplace, &recovered).await;
+                    orphans::tell_anew(workplace, &recovered, &before).await;
                 }
                 if let Some(ended) = ended(watched, &recovered, &open).await {
                     return ended;

@@ -191,25 +191,44 @@ fn k34_who_has_no_model_takes_no_session_from_a_process_that_stands_still() {
     );
 }
 
-/// Nor does who has another model, where a subagent of it asks that of the process.
+/// Who has another model to talk with takes the session, and leaves the work that asks the first one to whoever has that: nothing of
+/// it is lost or done twice.
 #[test]
-fn k34_who_has_another_model_takes_no_session_with_work_from_a_process_that_stands_still() {
-    let scripts = Scripts::default().agent(PIECE, Script::new().step(gate("here").say("the answer")));
-    let prompt = Script::new()
-        .step(call("delegate_task", json!({"goal": "this is the piece of work"})))
-        .step(say("the first is done"));
-    let server = ScriptedServer::start(scripts.agent("the prompt", prompt));
+fn k34_who_has_another_model_takes_the_session_and_leaves_work_that_it_cannot_go_on_with() {
+    let piece = Script::new().step(gate("here").say("the answer"));
+    let prompt = Script::from_fn(|talk: &Conversation| match talk.last_text() {
+        text if text.contains("this is the prompt") => {
+            call("delegate_task", json!({"goal": "this is the piece of work"}))
+        }
+        text if text.contains("do not delegate it again") => say("it waits"),
+        text if text.contains("the answer") => say("noted"),
+        text => say(format!("heard: {text}")),
+    });
+    let scripts = Scripts::default().agent(PIECE, piece).agent("the prompt", prompt);
+    let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
     let owner = hasty(home.legwork(&["run", "this is the prompt"])).start();
     server.gate("here").wait_reached();
     owner.signal(Signal::SIGSTOP);
     until_stale(&home);
     let other = home.legwork(&["run", "and now?", "--last", "--json"]).env("LEGWORK_MODEL", "openai/another");
-    hasty(other).run().assert_refused(3, "no_model", &["does not renew its lease", "openai/test"]);
+    let taken = hasty(other).run();
+    // Of what was delegated before, one subagent has not ended.
+    assert_eq!((taken.code, taken.json()["answer"].as_str()), (1, Some("heard: and now?")), "{taken}");
+    let id = home.only_delegation();
+    let command = format!("`legwork results {id} --wait --model openai/test` goes on with it");
+    assert!(taken.stderr.contains(&command), "{taken}");
     owner.signal(Signal::SIGCONT);
+    let late = owner.wait();
+    assert!(late.stderr.contains("another one has taken its work over"), "{late}");
     server.gate("here").open();
-    let ended = owner.wait();
-    assert_eq!((ended.code, ended.stdout.as_str()), (0, "the first is done\n"), "nothing was taken: {ended}");
+    let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned()]), "{ended}");
+    assert_eq!(home.legwork(&["run", "and then?", "--last"]).run().stdout, "heard: and then?\n");
+    let shown = home.legwork(&["show", &id, "--json"]).run().json();
+    assert_eq!(shown["units"][0]["delivery"], "delivered", "{}", shown["ledger"]);
+    assert_eq!(server.log().entries().iter().filter(|entry| entry.agent.as_deref() == Some(PIECE)).count(), 2);
+    home.assert_nothing_runs();
 }
 
 /// Whoever waits for results watches the process that works on them, and goes on with them when that stands still.

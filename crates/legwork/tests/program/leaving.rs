@@ -452,9 +452,10 @@ fn k33_a_worker_asks_the_model_that_its_subagents_ask_whatever_was_chosen_since(
     }
 }
 
-/// The command that is named does what is said of it.
+/// A prompt is asked although a subagent of its conversation cannot go on here, and the others go on. The command that is named does
+/// what is said of it.
 #[test]
-fn k29_what_asks_another_model_is_named_with_the_command_that_goes_on_with_it() {
+fn k29_what_asks_another_model_holds_up_no_prompt_and_is_named_with_the_command_that_goes_on_with_it() {
     let server = server();
     let home = Home::with(&server);
     let mut screen = chat(&home, &["chat"]);
@@ -467,9 +468,14 @@ fn k29_what_asks_another_model_is_named_with_the_command_that_goes_on_with_it() 
     screen.wait_for_rest();
     screen.kill();
     open_all(&server);
-    let refused = home.legwork(&["run", "what now", "--last"]).run();
-    assert_eq!(refused.code, 3, "{refused}");
-    let command = refused.stderr.split('`').find(|part| part.contains("--wait --model")).expect("a command");
+    let first = home.legwork(&["run", "what now", "--last"]).run();
+    assert_eq!((first.code, first.stdout.as_str()), (0, "Nothing more.\n"), "{first}");
+    let mut told = first.stderr.lines().filter(|line| line.contains("of a process that died, waits: "));
+    let (Some(told), None) = (told.next(), told.next()) else { panic!("one line tells of it: {first}") };
+    assert!(told.starts_with("note: sa-0-"), "{told}");
+    let command = told.split('`').find(|part| part.contains("--wait --model")).expect("a command");
+    let states = ["alpha", "beta"].map(|name| home.state_of(name).expect("it is listed"));
+    assert_eq!(states, ["completed", "orphaned"], "what could go on did: {first}");
     let listed = home.legwork(&["ps"]).run();
     assert!(listed.stderr.contains(&format!("asks {OTHER}, which is not the model of this")), "{listed}");
     assert!(listed.stderr.contains(&format!("`{command}` goes on with it")), "{listed}");

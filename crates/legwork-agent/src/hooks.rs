@@ -30,7 +30,7 @@ const WAITING_MAX: usize = 10_000;
 /// The command lines of a user; each is run by the shell, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// When a child's run began (`hooks.subagent_start`).
+    /// When a child's first run began (`hooks.subagent_start`).
     pub subagent_start: Vec<String>,
     /// When a child has settled (`hooks.subagent_stop`).
     pub subagent_stop: Vec<String>,
@@ -217,13 +217,14 @@ async fn listen(mut watch: Box<dyn Watch>, occasions: mpsc::Sender<Occasion>, un
     let mut dropped = 0_usize;
     while let Some(event) = watch.next().await {
         let occasion = match event {
-            LiveEvent::Started(child) => Occasion::Started(child),
+            LiveEvent::Started { child, attempt: 1 } => Occasion::Started(child),
             LiveEvent::Settled { child, ends_unit, .. } => Occasion::Settled(Settled { child, ends_unit }),
             LiveEvent::Lagged(lost) => {
                 tracing::warn!(lost, "events were lost, and hooks for them are not fired");
                 continue;
             }
-            LiveEvent::Queued(_) | LiveEvent::Told { .. } => continue,
+            // A later attempt goes on with a run whose beginning was for an earlier process to tell.
+            LiveEvent::Queued(_) | LiveEvent::Started { .. } | LiveEvent::Told { .. } => continue,
         };
         unfired.add(1);
         if occasions.try_send(occasion).is_ok() {

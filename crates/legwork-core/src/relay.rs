@@ -185,7 +185,7 @@ impl Relay {
     pub fn take(&mut self, event: &LiveEvent) -> Vec<HostEvent> {
         match event {
             LiveEvent::Queued(child) => self.told(child, [News::SpawnRequested]),
-            LiveEvent::Started(child) => {
+            LiveEvent::Started { child, attempt: _ } => {
                 self.running.remove(&child.child);
                 self.course(&child.child);
                 self.told(child, [News::Start])
@@ -378,7 +378,7 @@ mod tests {
         let (mut relay, child) = (Relay::default(), child(1, 3));
         let events = [
             LiveEvent::Queued(child.clone()),
-            LiveEvent::Started(child.clone()),
+            LiveEvent::Started { child: child.clone(), attempt: 1 },
             told(&child, LineEvent::Text("a piece".to_owned())),
             told(&child, LineEvent::Thinking("hm".to_owned())),
             began(&child, "look"),
@@ -440,7 +440,7 @@ mod tests {
         let (mut relay, goes_on) = (Relay::default(), child(0, 1));
         relay.take(&began(&goes_on, "look"));
         for n in 1..=3 * RUNNING_MAX {
-            relay.take(&LiveEvent::Started(child(n, n + 1)));
+            relay.take(&LiveEvent::Started { child: child(n, n + 1), attempt: 1 });
             relay.take(&LiveEvent::Lagged(9));
             if n % 100 == 0 {
                 relay.take(&told(&goes_on, LineEvent::ToolMoved));

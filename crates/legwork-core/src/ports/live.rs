@@ -33,7 +33,12 @@ pub enum LiveEvent {
     /// A child exists and waits for its turn; that is stored.
     Queued(Arc<Identity>),
     /// A child's run began.
-    Started(Arc<Identity>),
+    Started {
+        /// The child.
+        child: Arc<Identity>,
+        /// Which of its runs, from 1; the earlier ones ended with their processes.
+        attempt: u32,
+    },
     /// A child told something.
     Told {
         /// The child.

@@ -88,11 +88,11 @@ impl Dispatcher {
             stop: stopped,
             pulse: heard.clone(),
         };
-        let delegation = runner.assignment.delegation.clone();
+        let (delegation, attempt) = (runner.assignment.delegation.clone(), runner.assignment.attempt);
         let task = self.runners.spawn(runner.run());
         self.tasks.insert(task.id(), child.clone());
         self.runs.insert(child.clone(), Run { delegation, stop, pulse: heard });
-        self.announce(LiveEvent::Started(identity));
+        self.announce(LiveEvent::Started { child: identity, attempt });
     }
 
     /// A run that never came to be has no end of its own to free its slot.

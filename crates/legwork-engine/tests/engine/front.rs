@@ -161,7 +161,7 @@ async fn k39_a_watcher_sees_starts_words_and_ends_in_order() {
     assert_eq!((&who.child, &who.delegation, who.goal.as_str()), (child, &ticket.delegation, "until told"));
     assert_eq!((who.task_index, who.task_count, who.unit_count, who.depth), (0, 1, 1, 1));
     assert_eq!((&who.parent, who.model.as_str()), (&None, "scripted/troupe"));
-    assert_eq!(watch.next().await, Some(LiveEvent::Started(who.clone())));
+    assert_eq!(watch.next().await, Some(LiveEvent::Started { child: who.clone(), attempt: 1 }));
     let told = LiveEvent::Told { child: who.clone(), event: LineEvent::Note("hello".to_owned()) };
     assert_eq!(watch.next().await, Some(told));
     let settled = watch.next().await;

@@ -120,7 +120,7 @@ async fn play(scene: &Scene, goals: &[String], chance: &mut Chance) -> Delegatio
             () = &mut all => return scene.joined(&ticket).await,
             event = watch.next() => event.expect("the engine runs"),
         };
-        let LiveEvent::Started(who) = event else { continue };
+        let LiveEvent::Started { child: who, .. } = event else { continue };
         let (child, goal) = (who.child.clone(), &goals[who.task_index]);
         let ends = ["answer", "fail", "panic"].iter().any(|kind| goal.starts_with(kind));
         if !ends && !chance.once_in(5) {

@@ -16,7 +16,7 @@ impl View {
     /// themselves is in the list only.
     pub fn live(&mut self, event: &LiveEvent) -> bool {
         let (child, is_told) = match event {
-            LiveEvent::Queued(child) | LiveEvent::Started(child) => (child, true),
+            LiveEvent::Queued(child) | LiveEvent::Started { child, attempt: _ } => (child, true),
             LiveEvent::Settled { child, facts, .. } => {
                 self.roster.end(&child.child, facts);
                 self.reconsider();

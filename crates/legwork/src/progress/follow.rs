@@ -54,7 +54,7 @@ impl<'a> Follow<'a> {
 fn is_of(event: &LiveEvent, ticket: &Ticket) -> bool {
     match event {
         LiveEvent::Queued(child)
-        | LiveEvent::Started(child)
+        | LiveEvent::Started { child, .. }
         | LiveEvent::Told { child, .. }
         | LiveEvent::Settled { child, .. } => child.delegation == ticket.delegation,
         LiveEvent::Lagged(_) => true,

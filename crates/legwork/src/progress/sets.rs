@@ -88,7 +88,7 @@ impl Sets {
     pub fn take(&mut self, event: &LiveEvent) -> Vec<Notice> {
         match event {
             LiveEvent::Queued(child) => self.met(child),
-            LiveEvent::Started(child) => {
+            LiveEvent::Started { child, attempt: _ } => {
                 let mut notices = self.met(child);
                 notices.push(Notice::Began { place: self.place(child), goal: child.goal.clone() });
                 notices
@@ -227,7 +227,7 @@ mod tests {
         let queued = |child: &Arc<Identity>| LiveEvent::Queued(child.clone());
         let events = [&first, &again, &single, &other, &first, &third].map(queued);
         assert_eq!(shown(&mut sets, &events), ["head 1 of 2", "head 1 of 3", "head 3 of 2"]);
-        let began = LiveEvent::Started(single.clone());
+        let began = LiveEvent::Started { child: single.clone(), attempt: 1 };
         assert_eq!(shown(&mut sets, &[began]), ["began 2 0"], "what was seen before is not headed again");
     }
 

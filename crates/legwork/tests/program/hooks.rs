@@ -246,6 +246,29 @@ fn hook_02_an_end_that_a_later_process_finds_out_is_told_once_by_the_process_tha
     }
 }
 
+/// Proves HOOK-1, BUILD-28: one that goes on in another process has begun before.
+#[test]
+fn hook_01_a_subagent_that_is_gone_on_with_does_not_begin_once_more() {
+    let server =
+        ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(|_| gate("here").say("done"))));
+    let home = Home::with(&server);
+    let config = with_hooks(&home, "subagent_start = [\"cat >>starts; echo >>starts\"]\n");
+    let order = home.legwork(&["delegate", "--goal", "one", "--goal", "two", "--config", &config]);
+    let running = order.set("max_concurrent_children", 1).start();
+    let id = running.delegation();
+    let told = || fs::read_to_string(home.project().join("starts")).is_ok_and(|text| text.ends_with('\n'));
+    until("the first to be told of", || told().then_some(()));
+    server.gate("here").wait_waiting(1);
+    running.kill();
+    server.gate("here").open();
+    let order = home.legwork(&["results", &id, "--wait", "--json", "--config", &config]);
+    let ended = order.set("max_concurrent_children", 1).run();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned(); 2]), "{ended}");
+    let begun: Vec<Value> = lines(&home, "starts").iter().map(goal_of).collect();
+    assert_eq!(begun, ["one", "two"], "the second one had not begun before");
+    home.assert_nothing_runs();
+}
+
 #[test]
 fn k33_a_slow_hook_does_not_hold_up_a_program_that_was_told_to_end() {
     let child = Script::new().step(gate("here").say("never"));

@@ -38,16 +38,65 @@ const NAMED_MAX: usize = 4;
 const FIRST_GAP: Duration = Duration::from_millis(500);
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 
-/// Goes on with what dead processes left of `orphans`.
+/// Goes on with what dead processes left of `orphans`, also to a worker that has not begun.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn take_up(workplace: &Workplace, orphans: &Orphans, voice: Voice) -> Result<Recovered, CliError> {
-    let recovered = workplace.handle.recover(orphans).await?;
-    if voice.is_aloud() {
-        tell_anew(workplace, &recovered, &Recovered::default()).await;
+pub async fn take_up(
+    invocation: &Invocation,
+    workplace: &Workplace,
+    orphans: &Orphans,
+) -> Result<Recovered, CliError> {
+    if !invocation.voice().is_aloud() {
+        return Ok(workplace.handle.recover(orphans).await?);
     }
+    let handed_over = handed_over(invocation, workplace, orphans).await?;
+    let recovered = workplace.handle.recover(orphans).await?;
+    tell(&recovered, Origin::of(&recovered.taken, &handed_over));
+    tell_of_lacking(workplace, &recovered.lacking).await;
     Ok(recovered)
+}
+
+/// What of `orphans` is left to a worker that has not begun.
+async fn handed_over(
+    invocation: &Invocation,
+    workplace: &Workplace,
+    orphans: &Orphans,
+) -> Result<HashSet<DelegationId>, StoreError> {
+    let store = &workplace.store;
+    let records = match orphans {
+        Orphans::All => store.delegations(Filter::Open).await?.rows,
+        Orphans::OfSession(session) => store.delegations(Filter::OpenOf(session.clone())).await?.rows,
+        Orphans::Of(id) => store.delegation(id).await?.into_iter().collect(),
+    };
+    let those = records.into_iter().filter(|record| has_worker(invocation, record));
+    Ok(those.map(|record| record.accepted.delegation).collect())
+}
+
+/// Who left the work that is taken over.
+#[derive(Clone, Copy)]
+enum Origin {
+    Died,
+    LeftToAWorker,
+    Both,
+}
+
+impl Origin {
+    fn of(taken: &[DelegationId], handed_over: &HashSet<DelegationId>) -> Origin {
+        match taken.iter().filter(|id| handed_over.contains(id)).count() {
+            0 => Origin::Died,
+            all if all == taken.len() => Origin::LeftToAWorker,
+            _some => Origin::Both,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Origin::Died => "of a process that died",
+            Origin::LeftToAWorker => "left to a worker that has not begun",
+            Origin::Both => "of a process that died, or left to a worker that has not begun",
+        }
+    }
 }
 
 /// Looks, as long as it is polled, for work of a session which this process has open that has lost its process, and goes on
@@ -57,7 +106,8 @@ pub async fn take_up(workplace: &Workplace, orphans: &Orphans, voice: Voice) -> 
 pub async fn keep_watch(
     invocation: &Invocation,
     workplace: &Workplace,
-    (session, before): (&SessionId, Recovered),
+    session: &SessionId,
+    before: Recovered,
 ) -> Infallible {
     let gone = HashSet::new();
     let mut watch = Watch { invocation, workplace, session, before, gone, looks: 0 };
@@ -185,7 +235,7 @@ pub async fn conclude(
     wire::tell_hooks_of(invocation, owner, &recovered.ended).await;
     match conclusion {
         Conclusion::Reported | Conclusion::Stopped(_) if voice == Voice::Quiet => {}
-        Conclusion::Reported => tell(&recovered),
+        Conclusion::Reported => tell(&recovered, Origin::Died),
         Conclusion::Stopped(_) => tell_trouble(&recovered),
     }
     Ok(recovered)
@@ -274,12 +324,12 @@ pub async fn tell_anew(workplace: &Workplace, recovered: &Recovered, before: &Re
     let mut new = recovered.clone();
     new.unreadable.retain(|id| !before.unreadable.contains(id));
     new.lacking.retain(|lacking| !before.lacking.contains(lacking));
-    tell(&new);
+    tell(&new, Origin::Died);
     tell_of_lacking(workplace, &new.lacking).await;
 }
 
 /// Says what recovery did, one line each.
-fn tell(recovered: &Recovered) {
+fn tell(recovered: &Recovered, origin: Origin) {
     let Recovered { taken, resumed, lost, stopping, given_up, unstarted, .. } = recovered;
     if !taken.is_empty() {
         let mut parts = Vec::new();
@@ -297,8 +347,9 @@ fn tell(recovered: &Recovered) {
                 .map(|(count, what)| format!("{count} subagent(s) {what}")),
         );
         stderr::tell(&format!(
-            "note: {} delegation(s) of a process that died: {}",
+            "note: {} delegation(s) {}: {}",
             taken.len(),
+            origin.words(),
             parts.join(", ")
         ));
     }

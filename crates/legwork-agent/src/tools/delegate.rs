@@ -43,7 +43,8 @@ const NO_ASYNC: &str = "no_async: this session (a single prompt, lines from a sc
 const AT_CAPACITY: &str = "at_capacity: as many calls work in the background as may (delegation.max_concurrent_children); the call was \
      carried out inline, and this reply already holds the outcome";
 /// Said of work that nobody here can go on with: whoever sent it out once more would have it done twice.
-const KEPT: &str = "Nothing of it is lost, and its results come in once somebody goes on with it: do not delegate it again.";
+const KEPT: &str =
+    "Nothing of it is lost, and its results come in once somebody goes on with it: do not delegate it again.";
 
 /// Whether the result of a call holds what its subagents found, and is not just the handle of work that goes on.
 pub(crate) fn carries_results(result: &ToolResult, reach: Reach) -> bool {

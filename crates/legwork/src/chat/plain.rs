@@ -202,9 +202,10 @@ fn read_lines() -> mpsc::Receiver<io::Result<String>> {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     std::thread::spawn(move || {
         let mut input = io::stdin().lock();
-        loop {
+        for number in 1_u64.. {
             let (line, goes_on) = match read_line(&mut input) {
-                Ok(Some(line)) => (line, true),
+                Ok(Some(Ok(line))) => (Ok(line), true),
+                Ok(Some(Err(wrong))) => (Err(io::Error::other(format!("line {number} {wrong}"))), true),
                 Ok(None) => return,
                 Err(error) => (Err(error), false),
             };
@@ -216,8 +217,17 @@ fn read_lines() -> mpsc::Receiver<io::Result<String>> {
     receiver
 }
 
-/// The next line, without its end. One that is too long is read over and is an error of its own.
-fn read_line(input: &mut impl BufRead) -> io::Result<Option<io::Result<String>>> {
+/// Why a line is not said.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("has more than {LINE_BYTES_MAX} bytes and was left out; put it into a file and name that")]
+    TooLong,
+    #[error("was left out: its byte {at} is not UTF-8")]
+    NotText { at: usize },
+}
+
+/// The next line, without its end. One that is too long is read over.
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, LineError>>> {
     let mut bytes = Vec::new();
     input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {
@@ -228,13 +238,12 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<io::Result<String>>>
             bytes.clear();
             input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)?;
         }
-        let why = format!(
-            "a line has more than {LINE_BYTES_MAX} bytes and was left out; put it into a file and name that"
-        );
-        return Ok(Some(Err(io::Error::other(why))));
+        return Ok(Some(Err(LineError::TooLong)));
     }
-    let line = String::from_utf8_lossy(&bytes);
-    Ok(Some(Ok(line.trim_end_matches(['\n', '\r']).to_owned())))
+    Ok(Some(match String::from_utf8(bytes) {
+        Ok(line) => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
+        Err(error) => Err(LineError::NotText { at: error.utf8_error().valid_up_to() }),
+    }))
 }
 
 #[cfg(test)]
@@ -242,9 +251,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k24_lines_of_any_length_and_any_bytes_are_read() {
+    fn k24_lines_of_any_length_and_any_bytes_are_read_and_only_text_is_said() {
         let long = "x".repeat(3 << 20);
-        let text = [b"one\r\n".as_slice(), long.as_bytes(), b"\n\xff two\n\nlast"].concat();
+        let text = [b"one\r\n".as_slice(), long.as_bytes(), b"\nab\xff two\n\nlast"].concat();
         let mut input = io::Cursor::new(text);
         let mut lines = Vec::new();
         while let Some(line) = read_line(&mut input).expect("a cursor can be read") {
@@ -253,7 +262,7 @@ mod tests {
         let [one, long, two, empty, last] = lines.as_slice() else { panic!("{} lines", lines.len()) };
         assert_eq!(one.as_deref(), Ok("one"));
         assert!(long.as_ref().is_err_and(|error| error.contains("1048576 bytes")));
-        assert_eq!(two.as_deref(), Ok("\u{fffd} two"));
+        assert!(two.as_ref().is_err_and(|error| error.contains("byte 2 is not UTF-8")));
         assert_eq!((empty.as_deref(), last.as_deref()), (Ok(""), Ok("last")));
     }
 }

@@ -8,6 +8,7 @@ use legwork_agent::session::{
     Conversation, ConversationHandle, ConversationParts, Farewell, SessionEvent, SessionListener, Which,
 };
 use legwork_core::batch::Reach;
+use legwork_core::ids::SessionId;
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Conversations, Delegator, NewSession, SessionKind, SessionRecord};
@@ -148,7 +149,7 @@ async fn open(
         let patience = session_choice::Patience::of(settings, invocation);
         session_choice::hold_in_time(&workplace.store, &workplace.owner, (id, patience)).await?;
         let orphans = Orphans::OfSession(id.clone());
-        taken_up = orphans::take_up(workplace, &orphans, invocation.voice()).await?;
+        taken_up = orphans::take_up(invocation, workplace, &orphans).await?;
     }
     let mut setup = workplace.conversation(invocation, settings, way.reach())?;
     setup.setting.folder = folder;
@@ -232,7 +233,7 @@ async fn talk(
         }
     };
     let before = std::mem::take(&mut open.taken_up);
-    let watching = orphans::keep_watch(invocation, workplace, (open.handle.session(), before));
+    let watching = orphans::keep_watch(invocation, workplace, open.handle.session(), before);
     tokio::select! {
         exit = talking => exit,
         never = watching => match never {},
@@ -326,13 +327,21 @@ async fn leave(
         }
     };
     let mut lines: Vec<String> = not_said(&unsaid).collect();
-    if !invocation.common.quiet {
+    if !invocation.common.quiet && is_stored(workplace, open.handle.session()).await {
         lines.push(format!(
             "`legwork chat --resume {}` goes on with this conversation",
             open.handle.session()
         ));
     }
     lines
+}
+
+/// Whether there is anything to go on with: nothing is left of a new conversation in which nothing was said. Where that cannot be read
+/// there may be.
+async fn is_stored(workplace: &Workplace, session: &SessionId) -> bool {
+    // Deadline: a store that does not answer keeps nobody from leaving.
+    let read = tokio::time::timeout(LAST_WORDS, workplace.store.session(session)).await;
+    !matches!(read, Ok(Ok(None)))
 }
 
 fn not_said(unsaid: &[String]) -> impl Iterator<Item = String> {

@@ -128,7 +128,11 @@ fn refuse_if_nothing_went(record: &DelegationRecord, verdicts: &[Verdict]) -> Re
         return Ok(());
     }
     let lines: Vec<String> = open.iter().map(|verdict| verdict.line()).collect();
-    let id = &record.accepted.delegation;
+    // A stop of the whole delegation would end what nobody has named.
+    let id = match verdicts {
+        [unit] => unit.unit.as_str(),
+        _several => record.accepted.delegation.as_str(),
+    };
     let running = open.iter().any(|verdict| verdict.state == DeliveryState::Held);
     let hint = match (running, is_dead(&record.owner)) {
         (true, true) => format!(

@@ -70,17 +70,11 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     };
     let mut workplace = Workplace::open(invocation, &settings).await?;
     let mut signals = Signals::listen()?;
-    let mut taken_up = Recovered::default();
-    if let Some(stored) = &stored {
-        let (setup, id) = ((invocation, &settings), &stored.session.id);
-        match went_on(setup, (&mut workplace, &mut signals), id).await? {
-            WentOn::Here(recovered) => taken_up = recovered,
-            WentOn::Left(exit) => {
-                not_asked(invocation, (&workplace, &mut signals), id).await?;
-                return Ok(exit);
-            }
-        }
-    }
+    let id = stored.as_ref().map(|stored| &stored.session.id);
+    let taken_up = match went_on((invocation, &settings), (&mut workplace, &mut signals), id).await? {
+        WentOn::Here(recovered) => recovered,
+        WentOn::Left(exit) => return Ok(exit),
+    };
     state::tell_of_pause(invocation, &workplace.store).await?;
     let damaged = damaged_before(&workplace, stored.as_ref()).await;
     let setup = setup(invocation, &settings, (&workplace, stored), prompt)?;
@@ -97,7 +91,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     let ended = {
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(watch.as_mut(), &mut screen);
-        let watching = orphans::keep_watch(invocation, &workplace, (&session, taken_up));
+        let watching = orphans::keep_watch(invocation, &workplace, &session, taken_up);
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
         tokio::pin!(asking, showing, watching, overdue);
@@ -176,32 +170,37 @@ fn how_to_go_on(invocation: &Invocation, session: &SessionId) {
     }
 }
 
-/// How it went to go on with a stored session.
+/// How it went to go on with a session.
 enum WentOn {
-    /// It is open here, with what was taken up of its work.
+    /// It is open here if it is stored, with what was taken up of its work.
     Here(Recovered),
-    /// A signal came before it was, and nothing is open any more.
+    /// A signal came before it was; nothing is open any more, and the prompt was not asked.
     Left(Exit),
 }
 
-/// Goes on with a stored session. Where that cannot be done nothing is open any more.
+/// Goes on with a session, if it is a stored one. Where that cannot be done nothing is open any more.
 async fn went_on(
-    setup: (&Invocation, &Settings),
+    (invocation, settings): (&Invocation, &Settings),
     (workplace, signals): (&mut Workplace, &mut Signals),
-    session: &SessionId,
+    session: Option<&SessionId>,
 ) -> Result<WentOn, CliError> {
-    let gone_on = tokio::select! {
-        gone_on = go_on(setup, workplace, session) => gone_on.map(WentOn::Here),
+    let Some(session) = session else { return Ok(WentOn::Here(Recovered::default())) };
+    let went_on = tokio::select! {
+        gone_on = go_on((invocation, settings), workplace, session) => gone_on.map(WentOn::Here),
         asked = signals.next() => Ok(WentOn::Left(asked.exit())),
     };
-    match &gone_on {
-        Ok(WentOn::Here(_)) => return gone_on,
-        // Told twice or once: what it was told first is its exit code.
-        Ok(WentOn::Left(_)) => drop(workplace.close_after(EndedBy::Release, signals).await),
-        Err(_) => drop(workplace.close_after(EndedBy::Itself, signals).await),
-    }
+    let ended_by = match &went_on {
+        Ok(WentOn::Here(_)) => return went_on,
+        Ok(WentOn::Left(_)) => EndedBy::Release,
+        Err(_) => EndedBy::Itself,
+    };
+    // Told twice or once: what it was told first is its exit code.
+    workplace.close_after(ended_by, signals).await.ok();
     workplace.resign().await;
-    gone_on
+    if matches!(went_on, Ok(WentOn::Left(_))) {
+        not_asked(invocation, (workplace, signals), session).await?;
+    }
+    went_on
 }
 
 /// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is. A subagent that cannot
@@ -211,11 +210,11 @@ async fn go_on(
     workplace: &Workplace,
     session: &SessionId,
 ) -> Result<Recovered, CliError> {
-    let (patience, voice) = (session_choice::Patience::of(settings, invocation), invocation.voice());
+    let patience = session_choice::Patience::of(settings, invocation);
     session_choice::hold_in_time(&workplace.store, &workplace.owner, (session, patience)).await?;
-    let recovered = orphans::take_up(workplace, &Orphans::OfSession(session.clone()), voice).await?;
-    if recovered.resumed > 0 && voice.is_aloud() {
-        stderr::tell("note: the prompt is asked when their results are there");
+    let recovered = orphans::take_up(invocation, workplace, &Orphans::OfSession(session.clone())).await?;
+    if recovered.resumed > 0 {
+        invocation.voice().tell("note: the prompt is asked when their results are there");
     }
     Ok(recovered)
 }

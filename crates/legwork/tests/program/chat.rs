@@ -67,6 +67,31 @@ fn k01_results_that_wait_for_a_conversation_come_in_with_its_next_line_and_it_en
 }
 
 #[test]
+fn k24_a_line_that_is_no_text_is_named_and_not_said() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(echo()));
+    let home = Home::with(&server);
+    let ended = home.legwork(&["chat"]).stdin(b"one\nqzq\xffc\nthree\n").run();
+    assert_eq!(ended.code, 1, "{ended}");
+    assert!(ended.stderr.contains("error: stdin: line 2 was left out: its byte 3 is not UTF-8"), "{ended}");
+    let log = server.log();
+    let last = log.entries().last().expect("two requests").body["messages"].to_string();
+    assert!(last.contains("one") && last.contains("three") && !last.contains("qzq"), "{last}");
+}
+
+/// Nothing of it is stored, so nobody could go on with it.
+#[test]
+fn nobody_is_told_to_go_on_with_a_conversation_in_which_nothing_was_said() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(echo()));
+    let home = Home::with(&server);
+    let empty = home.legwork(&["chat"]).run();
+    assert_eq!((empty.code, empty.stderr.as_str()), (0, ""), "{empty}");
+    let said = home.legwork(&["chat"]).stdin("hello\n").run();
+    let told = said.stderr.split('`').find(|part| part.starts_with("legwork chat --resume "));
+    let words: Vec<&str> = told.expect("a command").split(' ').skip(1).collect();
+    assert_eq!(home.legwork(&words).run().code, 0, "{said}");
+}
+
+#[test]
 fn a_message_without_an_answer_is_told_in_the_exit_code() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(unauthorized())));
     let home = Home::with(&server);

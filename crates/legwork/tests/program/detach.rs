@@ -6,7 +6,7 @@ use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, cal
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Home, until};
+use crate::harness::{Home, Seen, until};
 
 /// Proves OUT-3, OUT-5, OUT-6.
 #[test]
@@ -46,11 +46,8 @@ fn k33_detached_work_goes_on_after_its_program_has_ended() {
     assert_eq!(server.log().entries().len(), 2, "{}", server.log().summary());
 }
 
-/// A worker that was started and has not begun is told from one that will never come.
-#[test]
-fn k39_work_is_left_to_a_worker_until_that_begins_and_orphaned_once_that_is_gone() {
-    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
-    let home = Home::with(&server);
+/// Work that is left to a worker which reads its configuration and cannot go on, because nobody writes that; with its id.
+fn left_to_a_worker(home: &Home) -> (String, Seen) {
     // The worker reads the configuration before anything else, and waits for somebody who writes it.
     let config = home.project().join("config.toml");
     nix::unistd::mkfifo(&config, nix::sys::stat::Mode::S_IRWXU).expect("it can be made");
@@ -64,6 +61,27 @@ fn k39_work_is_left_to_a_worker_until_that_begins_and_orphaned_once_that_is_gone
     let worker = until("the worker to be seen", || {
         home.processes().into_iter().find(|seen| seen.command.contains("worker"))
     });
+    (id, worker)
+}
+
+/// Whoever takes that up says so: no process has died.
+#[test]
+fn k39_work_that_is_taken_from_a_worker_that_has_not_begun_is_not_called_that_of_a_dead_process() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    let (id, _worker) = left_to_a_worker(&home);
+    let ended = home.legwork(&["results", &id, "--wait"]).run();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.stderr.contains("1 delegation(s) left to a worker that has not begun: "), "{ended}");
+    assert!(!ended.stderr.contains("died"), "{ended}");
+}
+
+/// A worker that was started and has not begun is told from one that will never come.
+#[test]
+fn k39_work_is_left_to_a_worker_until_that_begins_and_orphaned_once_that_is_gone() {
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
+    let home = Home::with(&server);
+    let (id, worker) = left_to_a_worker(&home);
 
     let told = home.legwork(&["ps", "--json"]).run();
     let delegation = &told.json()["delegations"][0];

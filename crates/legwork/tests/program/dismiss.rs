@@ -101,6 +101,26 @@ fn k05_what_still_runs_must_be_stopped_first_and_keeps_what_it_had() {
     refused.assert_refused(1, "refused", &[&pid.to_string(), "has died", &format!("legwork results {id}")]);
 }
 
+/// The others of its delegation are at work too, and nobody has named them.
+#[test]
+fn k05_what_is_advised_for_a_unit_at_work_ends_that_unit_alone() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let order = home.legwork(&["delegate", "--goal", "held", "--goal", "held too"]);
+    let running = order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true").start();
+    let unit = format!("{}-2", running.delegation());
+    server.gate("held").wait_waiting(2);
+    let refused = dismiss(&home, &[&unit]);
+    let command = format!("legwork stop {unit}");
+    refused.assert_refused(1, "refused", &["nothing was given up", &format!("`{command}` ends")]);
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    assert_eq!(home.legwork(&words).run().code, 0);
+    server.gate("held").open();
+    let ended = running.wait();
+    assert!(ended.stdout.contains("held is done") && ended.stdout.contains("interrupted"), "{ended}");
+    home.assert_nothing_runs();
+}
+
 #[test]
 fn k05_results_that_a_process_is_about_to_hand_over_are_left_until_it_is_dead() {
     let server = ScriptedServer::start(scripts());

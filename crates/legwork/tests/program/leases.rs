@@ -227,7 +227,10 @@ fn k34_who_has_another_model_takes_the_session_and_leaves_work_that_it_cannot_go
     assert_eq!(home.legwork(&["run", "and then?", "--last"]).run().stdout, "heard: and then?\n");
     let shown = home.legwork(&["show", &id, "--json"]).run().json();
     assert_eq!(shown["units"][0]["delivery"], "delivered", "{}", shown["ledger"]);
-    assert_eq!(server.log().entries().iter().filter(|entry| entry.agent.as_deref() == Some(PIECE)).count(), 2);
+    assert_eq!(
+        server.log().entries().iter().filter(|entry| entry.agent.as_deref() == Some(PIECE)).count(),
+        2
+    );
     home.assert_nothing_runs();
 }
 

@@ -17,9 +17,8 @@ use crate::invocation::Invocation;
 use crate::model_source::Models;
 use crate::owner::{self, Owner, Suspect};
 use crate::signals::{Asked, EndedBy, Signals};
-use crate::stderr::{self, Voice};
 use crate::wire::Workplace;
-use crate::{lookup, orphans, state};
+use crate::{lookup, orphans, state, stderr};
 
 /// Between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -91,7 +90,7 @@ async fn wait(
                 let place = equipped(invocation, workplace).await?;
                 tokio::select! {
                     asked = signals.next() => return Ok(Some(asked.exit())),
-                    taken = take_up(place, (id, &looked), voice) => taken?,
+                    taken = take_up(invocation, place, id, &looked) => taken?,
                 }
             }
             Whose::Silents(_) if Instant::now() < watch_again => {}
@@ -107,7 +106,7 @@ async fn wait(
                 if obstacle.is_none() {
                     tokio::select! {
                         asked = signals.next() => return Ok(Some(asked.exit())),
-                        taken = take_up(place, (id, &looked), voice) => taken?,
+                        taken = take_up(invocation, place, id, &looked) => taken?,
                     }
                 }
                 watch_again = Instant::now() + WATCH_AGAIN_AFTER;
@@ -192,23 +191,24 @@ async fn whose(
 
 /// Goes on with it here. What of it can go on does; after that the rest is nobody's again, and is asked for once more.
 async fn take_up(
+    invocation: &Invocation,
     place: &Workplace,
-    (id, before): (&DelegationId, &Whose),
-    voice: Voice,
+    id: &DelegationId,
+    before: &Whose,
 ) -> Result<(), CliError> {
     let orphans = Orphans::Of(id.clone());
     let recovered = match before {
         Whose::GivenUpHere(_) => {
             let recovered = place.handle.recover_again(id).await?;
             if !recovered.taken.is_empty() {
-                voice.tell(&format!(
+                invocation.voice().tell(&format!(
                     "note: {id} had been given up here; it goes on from what is stored of it"
                 ));
             }
             recovered
         }
         Whose::Nobodys | Whose::Anothers | Whose::Silents(_) | Whose::InHand => {
-            orphans::take_up(place, &orphans, voice).await?
+            orphans::take_up(invocation, place, &orphans).await?
         }
     };
     let error = orphans::cannot_go_on(place, &recovered).await;

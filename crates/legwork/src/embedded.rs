@@ -42,7 +42,7 @@ pub fn open(invocation: &Invocation, name: &str) -> Result<Arc<dyn Model>, CliEr
         return Err(CliError::new(Kind::Usage, message));
     }
     let options = legwork_local::LocalOptions {
-        file: invocation.environment.path("LEGWORK_LOCAL_MODEL"),
+        file: invocation.environment.path(crate::settings::variables::LOCAL_MODEL),
         cache_dir: invocation.paths.models()?,
     };
     let mut shown = shown::Shown::new(invocation.voice());

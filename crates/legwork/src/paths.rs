@@ -8,6 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{CliError, Kind};
+use crate::settings::variables::STATE_DIR;
 use crate::settings::{Environment, UserFile};
 
 const OURS: &str = "legwork";
@@ -77,7 +78,7 @@ impl Paths {
             .map_err(|cause| PathsError::WorkingFolder { path: PathBuf::from("."), cause })?;
         let absolute = |path: &Path| started_in.join(path);
         let xdg = |variable, fallback| xdg_folder(environment, variable, fallback);
-        let state = named.state_dir.map(Path::to_owned).or_else(|| environment.path("LEGWORK_STATE_DIR"));
+        let state = named.state_dir.map(Path::to_owned).or_else(|| environment.path(STATE_DIR));
         let usual = xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("config.toml"));
         let user_config = match named.config {
             Some(path) => UserFile::Named(absolute(path)),

@@ -7,6 +7,7 @@ use legwork_sqlite::{SqliteStore, StoreOptions};
 
 use crate::failure::{CliError, Kind};
 use crate::invocation::Invocation;
+use crate::settings::variables::STATE_MAX_PAGES;
 use crate::stderr;
 
 impl From<StoreError> for CliError {
@@ -90,10 +91,9 @@ pub fn options(invocation: &Invocation) -> Result<StoreOptions, CliError> {
 
 /// `LEGWORK_STATE_MAX_PAGES` limits the database to so many pages, for disks that must not fill up.
 fn max_pages(invocation: &Invocation) -> Result<Option<u32>, CliError> {
-    const VARIABLE: &str = "LEGWORK_STATE_MAX_PAGES";
     let Some(text) = invocation
         .environment
-        .text(VARIABLE)
+        .text(STATE_MAX_PAGES)
         .map_err(|error| CliError::new(Kind::Configuration, error.to_string()))?
     else {
         return Ok(None);
@@ -102,7 +102,7 @@ fn max_pages(invocation: &Invocation) -> Result<Option<u32>, CliError> {
     let wrong = || {
         CliError::new(
             Kind::Configuration,
-            format!("{VARIABLE} is {text:?}; it must be a whole number above 0"),
+            format!("{STATE_MAX_PAGES} is {text:?}; it must be a whole number above 0"),
         )
     };
     pages.map(Some).ok_or_else(wrong)

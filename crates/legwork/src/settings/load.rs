@@ -16,9 +16,7 @@ use super::origin::{Assigned, Layer, Origin};
 use super::problem::{Place, Problem, SettingsError};
 use super::raw::{Raw, truth};
 use super::values::Settings;
-
-/// Set to a truth value, it makes the program read no configuration file but one named by `--config`.
-pub const IGNORE_FILES: &str = "LEGWORK_IGNORE_USER_CONFIG";
+use super::variables::{self, IGNORE_FILES};
 
 /// More children at once than this cost enough to be worth a word.
 const MANY_CHILDREN: usize = 10;
@@ -186,7 +184,7 @@ impl Merge {
                 self.set(key, Candidate { raw: &Raw::Word(word), right: Right::Any, place, origin });
             }
         }
-        self.problems.extend(unknown_variables(environment));
+        self.problems.extend(variables::unknown(environment, &self.settings));
     }
 
     fn variable(&mut self, environment: &Environment, name: &str) -> Option<String> {
@@ -291,21 +289,4 @@ fn unknown_top(place: Place, name: String) -> Problem {
     let sections = keys::sections();
     let found = homeless.or_else(|| nearest(&name, sections.into_iter()).map(str::to_owned));
     Problem::Unknown { place, what: "section or key", nearest: found, name }
-}
-
-/// Variables that look like a key of ours and are none.
-fn unknown_variables(environment: &Environment) -> Vec<Problem> {
-    let known: Vec<String> = KEYS.iter().flat_map(Key::variables).collect();
-    let prefixes: Vec<String> =
-        keys::sections().iter().map(|section| format!("LEGWORK_{}_", section.to_ascii_uppercase())).collect();
-    let ours = environment.names().filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));
-    let strangers = ours.filter(|name| !known.iter().any(|variable| variable == name));
-    strangers
-        .map(|name| Problem::Unknown {
-            place: Place::Variable(name.to_owned()),
-            what: "key",
-            name: name.to_owned(),
-            nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
-        })
-        .collect()
 }

@@ -17,6 +17,7 @@ mod raw;
 mod schema;
 mod secret;
 mod values;
+pub mod variables;
 
 pub use environment::Environment;
 pub use keys::KEYS;

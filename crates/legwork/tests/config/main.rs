@@ -167,10 +167,41 @@ fn a_wrong_variable_is_named() {
             "did you mean `LEGWORK_DELEGATION_MAX_ITERATIONS`?",
         ],
     );
+    Machine::new().with_variable("LEGWORK_MODLE", "openai/a").refuses(
+        "configuration",
+        &["environment variable LEGWORK_MODLE: unknown variable", "did you mean `LEGWORK_MODEL`?"],
+    );
+    let (exit, document) = Machine::new().with_variable("LEGWORK_NOPE", "1").json(&["config", "check"]);
+    let message = document["error"]["message"].as_str().unwrap_or_default();
+    assert_eq!((exit, message.contains("unknown variable `LEGWORK_NOPE`")), (2, true), "{document}");
+    assert!(!message.contains("did you mean"), "nothing is like it: {message}");
     Machine::new()
         .with_variable("LEGWORK_MODEL", "openai/a")
         .with_variable("LEGWORK_MODEL_DEFAULT", "openai/b")
         .refuses("configuration", &["LEGWORK_MODEL and LEGWORK_MODEL_DEFAULT both set `model.default`"]);
+}
+
+/// Also those that are read beside the configuration, that the program sets for what it starts, and in which a configuration has keys.
+#[test]
+fn every_variable_that_means_something_is_known() {
+    let machine = Machine::new()
+        .with_user(
+            "[model]\napi_key_env = 'LEGWORK_MY_KEY'\n[delegation.routes.far]\nmodel = 'm'\napi_key_env = 'LEGWORK_FAR_KEY'\n\
+             fallback_providers = [{ model = 'n', api_key_env = 'LEGWORK_NEXT_KEY' }]\n",
+        )
+        .with_variable("LEGWORK_API_KEY", "k")
+        .with_variable("LEGWORK_STATE_DIR", "/nowhere")
+        .with_variable("LEGWORK_STATE_MAX_PAGES", "9000")
+        .with_variable("LEGWORK_LOCAL_MODEL", "/nowhere")
+        .with_variable("LEGWORK_CHILD", "sa-0-12345678:cmd-1")
+        .with_variable("LEGWORK_MY_KEY", "k")
+        .with_variable("LEGWORK_FAR_KEY", "k")
+        .with_variable("LEGWORK_NEXT_KEY", "k");
+    let (exit, document) = machine.json(&["config", "check"]);
+    assert_eq!(exit, 0, "{document}");
+    let (exit, document) =
+        machine.with_variable("LEGWORK_IGNORE_USER_CONFIG", "1").json(&["config", "check"]);
+    assert_eq!(exit, 2, "nothing names them then: {document}");
 }
 
 #[test]

@@ -7,12 +7,10 @@ use super::super::environment::Environment;
 use super::super::origin::{Assigned, Layer, Origin, Shown};
 use super::super::secret::Secret;
 use super::super::values::Settings;
+use super::super::variables::API_KEY;
 use super::endpoint::Endpoint;
 use super::error::ModelError;
 use super::provider::Provider;
-
-/// The variable that holds a key of ours.
-const OWN_KEY: &str = "LEGWORK_API_KEY";
 
 /// A key and the name of its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl Bundle {
         let base_url = text("model.base_url").map(Endpoint::parse).transpose()?;
         let provider = text("model.default").and_then(|model| Provider::of_word(model.split('/').next()?));
         let mut keys = Vec::new();
-        if layer == Layer::Environment && environment.has(OWN_KEY) {
+        if layer == Layer::Environment && environment.has(API_KEY) {
             keys.push(KeySource::Own);
         }
         if let Some(assigned) = given(settings, "model.api_key_env", layer)
@@ -118,7 +116,7 @@ impl KeySource {
     /// The name of the source.
     pub fn name(&self) -> &str {
         match self {
-            KeySource::Own => OWN_KEY,
+            KeySource::Own => API_KEY,
             KeySource::Named { variable, .. } => variable,
         }
     }
@@ -137,7 +135,7 @@ impl KeySource {
                 Err(ModelError::KeyVariableUnset { variable: variable.clone(), origin: origin.clone() })
             }
             (KeySource::Own, None) => {
-                Err(ModelError::KeyVariableUnset { variable: OWN_KEY.to_owned(), origin: Origin::Default })
+                Err(ModelError::KeyVariableUnset { variable: API_KEY.to_owned(), origin: Origin::Default })
             }
         }
     }

@@ -3,6 +3,8 @@
 //!
 //! It does not decide how much of a text is shown.
 
+use legwork_core::letters::{reorders_or_hides, separates_lines};
+
 /// What stands before each quoted line.
 pub(crate) const MARK: &str = "| ";
 
@@ -30,11 +32,9 @@ pub(crate) fn quote(text: &str) -> String {
 
 /// A text on one line and without characters that steer a terminal or the order of reading.
 pub(crate) fn one_line(text: &str) -> String {
-    let blank = |char: char| {
-        char.is_control()
-            || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}')
-    };
-    let plain: String = text.chars().map(|char| if blank(char) { ' ' } else { char }).collect();
+    let blank = |char: char| char.is_control() || separates_lines(char);
+    let blanked = text.chars().map(|char| if blank(char) { ' ' } else { char });
+    let plain: String = blanked.filter(|char| !reorders_or_hides(*char)).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -53,6 +53,8 @@ mod tests {
 
     #[test]
     fn inv_27_one_line_of_others_is_one_line() {
-        assert_eq!(one_line(" a\n\u{202e}b \u{1b}[2J "), "a b [2J");
+        assert_eq!(one_line(" a\n\u{202e}b\u{2028}c\u{e0041} \u{1b}[2J "), "a b c [2J");
+        let whole = "👩\u{200d}💻 می\u{200c}خواهم";
+        assert_eq!(one_line(whole), whole);
     }
 }

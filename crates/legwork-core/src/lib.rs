@@ -16,6 +16,7 @@ pub mod completion;
 pub mod delivery;
 pub mod fact;
 pub mod ids;
+pub mod letters;
 pub mod message;
 pub mod outcome;
 pub mod ports;

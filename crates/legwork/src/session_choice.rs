@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use legwork_core::ids::SessionId;
+use legwork_core::letters::reorders_or_hides;
 use legwork_core::ports::{Conversations, Held, SessionKind, SessionRecord};
 use legwork_core::record::OwnerRecord;
 use legwork_sqlite::SqliteStore;
@@ -218,8 +219,11 @@ pub fn name(typed: &str) -> Result<String, CliError> {
     if length > NAME_MAX {
         return wrong(format!("a name of {length} characters is too long for a session"));
     }
-    if typed.trim() != typed || typed.chars().any(char::is_control) {
-        return wrong("a session's name has no blanks around it and no control characters".to_owned());
+    let is_unseen = |letter: char| letter.is_control() || reorders_or_hides(letter);
+    if typed.trim() != typed || typed.chars().any(is_unseen) {
+        return wrong(
+            "a session's name has no blanks around it and only characters that are seen".to_owned(),
+        );
     }
     match ID_SIGNS.iter().find(|sign| typed.starts_with(**sign)) {
         Some(sign) => wrong(format!("a session's name must not begin with `{sign}`")),
@@ -237,7 +241,19 @@ mod tests {
             assert_eq!(name(right).expect("it is right"), right);
         }
         let long = "x".repeat(NAME_MAX + 1);
-        for wrong in ["", "  ", " a", "a\n", "a\u{1b}[2Jb", "ses_1", "deleg_x", "sa-0", "-x", long.as_str()] {
+        for wrong in [
+            "",
+            "  ",
+            " a",
+            "a\n",
+            "a\u{1b}[2Jb",
+            "a\u{202e}b",
+            "ses_1",
+            "deleg_x",
+            "sa-0",
+            "-x",
+            long.as_str(),
+        ] {
             let error = name(wrong).expect_err("it is wrong");
             assert_eq!(error.kind(), Kind::Usage, "{wrong:?}");
         }

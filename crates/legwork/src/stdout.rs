@@ -6,18 +6,21 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use legwork_core::letters::reorders_or_hides;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
 
 use crate::failure::{CliError, Kind};
 use crate::signals::{Asked, Signals};
+use crate::wording;
 
-/// Writes `text` and a line end, and flushes.
+/// Writes `text` and a line end, and flushes. Nothing in it moves a cursor or reorders or hides letters: it may hold the words of
+/// others.
 ///
 /// # Errors
 /// When stdout is closed or full; the answer is then not known to have arrived.
 pub fn print(text: &str) -> Result<(), CliError> {
-    written_by(|| writeln!(io::stdout().lock(), "{text}"))
+    written_by(|| writeln!(io::stdout().lock(), "{}", wording::plain(text)))
 }
 
 /// Has `write` write to stdout, and flushes.
@@ -56,7 +59,27 @@ pub async fn print_attended(text: String, signals: &mut Signals) -> Result<Optio
 /// # Errors
 /// As [`print`].
 pub fn print_json(document: &Value) -> Result<(), CliError> {
-    print(&document.to_string())
+    print(&json_line(document))
+}
+
+/// A document on one line, which says what [`print`] would leave out by its numbers: a terminal that shows it does nothing else.
+pub fn json_line(document: &Value) -> String {
+    let document = document.to_string();
+    let is_unseen = |letter: char| letter.is_control() || reorders_or_hides(letter);
+    if !document.contains(is_unseen) {
+        return document;
+    }
+    let mut line = String::with_capacity(document.len());
+    for letter in document.chars() {
+        // Such a letter stands within a text: all that stands between texts is ASCII.
+        if is_unseen(letter) {
+            let mut units = [0; 2];
+            letter.encode_utf16(&mut units).iter().for_each(|unit| line.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            line.push(letter);
+        }
+    }
+    line
 }
 
 /// Whether this process was started without a stdout. The run-time of the language puts the null device there, for reading
@@ -71,4 +94,20 @@ fn is_closed() -> bool {
 fn not_written(error: io::Error) -> CliError {
     CliError::new(Kind::Output, format!("the answer could not be written to stdout: {error}"))
         .caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k30_a_document_says_by_number_what_a_terminal_would_not_show() {
+        let evil = Value::from("a\u{9b}b\u{7f}c\u{202e}d\u{e0041}e\n\u{200d}ä");
+        let line = json_line(&serde_json::json!({ "text": evil }));
+        let shown = "{\"text\":\"a\\u009bb\\u007fc\\u202ed\\udb40\\udc41e\\n\u{200d}ä\"}";
+        assert_eq!(line, shown);
+        let read: Value = serde_json::from_str(&line).expect("it is JSON");
+        assert_eq!(read["text"], evil);
+        assert_eq!(wording::plain(&line), line, "nothing of it is left out when it is printed");
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use legwork_core::letters::{reorders_or_hides, separates_lines};
 use legwork_core::report::Cost;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -19,19 +20,11 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// What reorders or hides the letters around it: marks of direction that hold beyond their own word, blanks without a width,
-/// separators that some terminals take for a line end. What joins the parts of one letter or picture is none of them.
-fn is_hidden(character: char) -> bool {
-    matches!(
-        character,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
-    )
-}
-
 /// The text on one line of at most `width` characters, without anything that moves a cursor or reorders letters.
 pub fn one_line(text: &str, width: usize) -> String {
-    let plain: String =
-        text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let blank = |letter: char| letter.is_control() || separates_lines(letter);
+    let blanked = text.chars().map(|letter| if blank(letter) { ' ' } else { letter });
+    let plain: String = blanked.filter(|letter| !reorders_or_hides(*letter)).collect();
     let joined = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     if joined.chars().count() <= width {
         return joined;
@@ -58,7 +51,8 @@ pub fn one_line_of_columns(text: &str, columns: usize) -> String {
 
 /// The text with its lines, without anything that moves a cursor or changes how the terminal shows text.
 pub fn plain(text: &str) -> String {
-    text.chars().filter(|c| !is_hidden(*c) && (!c.is_control() || matches!(c, '\n' | '\t'))).collect()
+    let lines = text.chars().map(|letter| if separates_lines(letter) { '\n' } else { letter });
+    lines.filter(|c| !reorders_or_hides(*c) && (!c.is_control() || matches!(c, '\n' | '\t'))).collect()
 }
 
 /// `812`, `4.2k`, `1.3M`.
@@ -103,8 +97,8 @@ mod tests {
 
     #[test]
     fn k30_nothing_that_reorders_or_hides_letters_reaches_a_terminal() {
-        let evil = "a\u{202e}b\u{2066}c\u{200b}d\u{2028}e\u{feff}f";
-        assert_eq!((plain(evil).as_str(), one_line(evil, 20).as_str()), ("abcdef", "abcdef"));
+        let evil = "a\u{202e}b\u{2066}c\u{200b}d\u{e0041}\u{feff}e\u{2028}f";
+        assert_eq!((plain(evil).as_str(), one_line(evil, 20).as_str()), ("abcde\nf", "abcde f"));
         let joined = "👩\u{200d}💻 \u{5d0}\u{200f}";
         assert_eq!((plain(joined).as_str(), one_line(joined, 20).as_str()), (joined, joined));
     }

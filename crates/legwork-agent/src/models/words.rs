@@ -1,6 +1,7 @@
 //! What providers say about a failure, in the many shapes in which they say it, and which class of failure it is.
 
 use super::retry_after;
+use crate::quoted::one_line;
 use legwork_core::report::FailureReason;
 use serde_json::Value;
 use std::time::Duration;
@@ -153,8 +154,7 @@ fn retry_delay(detail: &Value) -> Option<f64> {
 
 /// A provider's text on one line, without control characters and of bearable length.
 pub(super) fn words_of_text(text: &str) -> String {
-    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let line = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     match line.char_indices().nth(WORDS_MAX_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None if line.is_empty() => "no explanation".to_owned(),

@@ -5,6 +5,7 @@
 use super::entry::Cut;
 use crate::redact::redact;
 use jiff::tz::TimeZone;
+use legwork_core::letters::reorders_or_hides;
 use legwork_core::time::Timestamp;
 use std::fmt::Write;
 
@@ -104,7 +105,7 @@ fn local(at: Timestamp) -> Option<jiff::Zoned> {
     Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::system()))
 }
 
-/// The text on one line, without control characters, cut to `width` characters with a note of what is left out there
+/// The text on one line, without control characters and what reorders or hides letters, cut to `width` characters with a note of what is left out there
 /// and was left out before.
 pub(super) fn one_line(text: &str, width: usize, omitted_before: usize) -> String {
     let mut line = String::with_capacity(text.len().min(width * 2));
@@ -112,6 +113,9 @@ pub(super) fn one_line(text: &str, width: usize, omitted_before: usize) -> Strin
     for character in text.chars() {
         if character.is_whitespace() || character.is_control() {
             gap = kept > 0;
+            continue;
+        }
+        if reorders_or_hides(character) {
             continue;
         }
         if kept >= width {

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use legwork_core::letters::{reorders_or_hides, separates_lines};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use super::rows::{Frame, Look, cells, columns_of};
@@ -61,8 +62,9 @@ impl Editor {
     /// Puts text at the place. Line ends of all kinds become one kind, and what cannot be seen is left out; only lines and
     /// tabs are kept. `false` when there would be too much; nothing changes then.
     pub fn insert(&mut self, text: &str) -> bool {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let seen: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        let text = text.replace("\r\n", "\n").replace('\r', "\n").replace(separates_lines, "\n");
+        let is_seen = |c: &char| !reorders_or_hides(*c) && (!c.is_control() || matches!(c, '\n' | '\t'));
+        let seen: String = text.chars().filter(is_seen).collect();
         if self.text.len() + seen.len() > BYTES_MAX {
             return false;
         }
@@ -361,7 +363,7 @@ mod tests {
     #[test]
     fn a_paste_keeps_its_lines_and_nothing_that_cannot_be_seen() {
         let mut editor = at("a|b");
-        assert!(editor.insert("1\r\n2\r3\n\t\u{1b}[31m4\u{7}"));
+        assert!(editor.insert("1\r\n2\r3\n\t\u{1b}[31m4\u{7}\u{e0041}"));
         assert_eq!(marked(&editor), "a1\n2\n3\n\t[31m4|b");
         assert!(!editor.insert(&"x".repeat(BYTES_MAX)));
         assert_eq!(marked(&editor), "a1\n2\n3\n\t[31m4|b");

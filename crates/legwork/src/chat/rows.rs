@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use legwork_core::letters::reorders_or_hides;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -254,9 +255,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     for character in text.chars() {
         match character {
             '\t' => clean.push_str(TAB),
-            // They turn the direction of all that follows, beyond the end of the text that holds them.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            character if character.is_control() => {}
+            character if character.is_control() || reorders_or_hides(character) => {}
             character => clean.push(character),
         }
     }
@@ -284,7 +283,7 @@ mod tests {
 
     #[test]
     fn k24_a_row_shows_text_and_does_nothing() {
-        let row = Row::of("a\u{1b}[2Jb\r\n\u{202e}c\u{9b}d\te", Look::Bad);
+        let row = Row::of("a\u{1b}[2Jb\r\n\u{202e}c\u{9b}d\u{e0041}\te", Look::Bad);
         assert_eq!(row.text(), "a[2Jbcd    e");
         assert_eq!(row.painted(Colours::Off), "a[2Jbcd    e");
         assert_eq!(row.painted(Colours::On), "\u{1b}[31ma[2Jbcd    e\u{1b}[0m");

@@ -175,7 +175,9 @@ impl Rest<'_> {
     fn nothing(&self, delegation: &DelegationId) -> String {
         match form(self.invocation) {
             Form::Json => {
-                json!({"delegation_id": delegation, "results": [], "total_duration_seconds": 0.0}).to_string()
+                let nothing =
+                    json!({"delegation_id": delegation, "results": [], "total_duration_seconds": 0.0});
+                stdout::json_line(&nothing)
             }
             Form::Text => String::new(),
         }
@@ -183,7 +185,7 @@ impl Rest<'_> {
 
     fn text(&self, outcomes: &Outcomes<'_>) -> String {
         match form(self.invocation) {
-            Form::Json => outcomes.to_json().to_string(),
+            Form::Json => stdout::json_line(&outcomes.to_json()),
             Form::Text => outcomes.rest_text(&self.handed.units),
         }
     }

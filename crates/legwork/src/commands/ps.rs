@@ -1,7 +1,7 @@
 //! `legwork ps`: what runs in this state folder, and with `--all` what ended recently.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
@@ -35,7 +35,7 @@ pub async fn run(invocation: &Invocation, args: &PsArgs) -> Result<Exit, CliErro
     let mut before = None;
     loop {
         let list = Listing::read(invocation, args).await?;
-        let shown = if invocation.common.json { list.to_json().to_string() } else { list.to_text() };
+        let shown = if invocation.common.json { answer::json_line(&list.to_json()) } else { list.to_text() };
         if before.as_ref() != Some(&shown) {
             show(&shown, args.watch && !invocation.common.json)?;
             list.tell_of_the_dead(invocation.voice());
@@ -50,8 +50,10 @@ pub async fn run(invocation: &Invocation, args: &PsArgs) -> Result<Exit, CliErro
 }
 
 fn show(text: &str, afresh: bool) -> Result<(), CliError> {
-    let clear = if afresh && stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" };
-    answer::print(&format!("{clear}{text}"))
+    if afresh && stdout().is_terminal() {
+        answer::written_by(|| write!(stdout().lock(), "\x1b[2J\x1b[H"))?;
+    }
+    answer::print(text)
 }
 
 /// Delegations with what is known of their owners.

@@ -230,7 +230,11 @@ async fn below(
 }
 
 fn text(invocation: &Invocation, outcomes: &Outcomes<'_>) -> String {
-    if invocation.common.json { outcomes.to_json_with_delivery().to_string() } else { outcomes.to_text() }
+    if invocation.common.json {
+        stdout::json_line(&outcomes.to_json_with_delivery())
+    } else {
+        outcomes.to_text()
+    }
 }
 
 /// Prints, and gives back the signal that came while nobody read.

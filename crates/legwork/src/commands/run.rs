@@ -426,7 +426,7 @@ async fn print(
         if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
             fields.insert("failure".to_owned(), json!(error));
         }
-        Some(document.to_string())
+        Some(stdout::json_line(&document))
     } else {
         answer.map(|answer| wording::plain(answer).trim_end().to_owned())
     };

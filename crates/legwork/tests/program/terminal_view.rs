@@ -1,17 +1,19 @@
 //! What reaches a terminal: live lines and colours of ours, and never a control character that a child, a provider or a
 //! tasks file wrote (K24).
 
+use legwork_core::letters::reorders_or_hides;
 use legwork_testkit::server::{ProviderError, Script, ScriptedServer, Scripts, call, gate, say, status_with};
 use nix::sys::signal::Signal;
 
 use crate::harness::{Ended, Home, tasks_toml, until};
 
-/// Clears the screen, sets the title, rings, and moves the cursor in one character.
-const NASTY: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m";
+/// Clears the screen, sets the title, rings, moves the cursor in one character, turns the direction, and hides.
+const NASTY: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\u{202e}\u{200b}\u{e0041}";
 
 #[track_caller]
 fn assert_plain(ended: &Ended) {
-    let controls = |text: &str| text.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
+    let is_nasty = |c: char| reorders_or_hides(c) || (c.is_control() && c != '\n' && c != '\t');
+    let controls = |text: &str| text.chars().any(is_nasty);
     assert!(!controls(&ended.stdout) && !controls(&ended.stderr), "{:?}", ended);
 }
 
@@ -56,7 +58,12 @@ fn k24_no_control_character_of_a_child_is_printed_by_any_verb() {
         let ended = home.legwork(&verb).run();
         assert!(!ended.stdout.is_empty(), "{ended:?}");
         assert_plain(&ended);
+        let document = home.legwork(&[&verb[..], &["--json"]].concat()).run();
+        assert_plain(&document);
+        assert!(document.json().is_object(), "{document:?}");
     }
+    let stored = home.legwork(&["results", &id, "--json"]).run();
+    assert_eq!(stored.results()[0]["summary"], format!("an answer {NASTY} of sorts"), "whole all the same");
     for prompt in ["nasty answer", "nasty error", "nasty tool"] {
         assert_plain(&home.legwork(&["run", prompt]).run());
     }

@@ -1,6 +1,6 @@
-//! Command hooks: a user's own commands that hear of subagents, with what happened as JSON on their stdin (HOOK-1…3, FIN-5,
-//! FIN-6). They run one after another, off the children's own tasks, each within a limit of time and output, and whatever becomes
-//! of one changes nothing.
+//! Command hooks: a user's own commands that hear of subagents, with what happened as JSON on their stdin (HOOK-1…3,
+//! FIN-5, FIN-6). They run one after another, off the children's own tasks, each within a limit of time and output, and
+//! whatever becomes of one changes nothing.
 //!
 //! It goes by what is stored when it is told of it. A hook is fired at most once: what a process has not fired when it dies
 //! is not fired by its successor. An end is told by the process that settles it, also where that has found it out.

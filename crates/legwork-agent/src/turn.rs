@@ -129,10 +129,10 @@ pub enum Start {
     Resumed(Recorded),
 }
 
-/// Runs `agent` until it answers, or until a limit, a failure or a stop. A stop is heard at every wait for the model or a
-/// tool, and drops it, and where a store in trouble is waited for; a commit is never cut off. The context has grown by all that was said, and is legal to send
-/// afterwards, whatever way the run ended: calls that were cut off have results that say so, stored before the report
-/// comes back.
+/// Runs `agent` until it answers, or until a limit, a failure or a stop. A stop is heard at every wait for the model or
+/// a tool, and drops it, and where a store in trouble is waited for; a commit is never cut off. The context has grown
+/// by all that was said, and is legal to send afterwards, whatever way the run ended: calls that were cut off have
+/// results that say so, stored before the report comes back.
 ///
 /// Dropping the future ends the run where it is: model call and tools go with it, and what is stored can be resumed.
 pub async fn run(agent: &Agent, journal: &mut Journal, context: &mut Context, start: Start) -> Report {

@@ -37,8 +37,8 @@ impl Task {
         Task { goal: goal.into(), ..Task::default() }
     }
 
-    /// Whether it asks for the same as `other`. Its route and what becomes of it after a crash follow from settings too, which may be
-    /// others by now; they do not tell one call from another.
+    /// Whether it asks for the same as `other`. Its route and what becomes of it after a crash follow from settings
+    /// too, which may be others by now; they do not tell one call from another.
     pub fn asks_the_same(&self, other: &Task) -> bool {
         let Task { goal, context, output_schema, images, group, route: _, on_crash: _ } = self;
         (goal, context, output_schema, images, group)

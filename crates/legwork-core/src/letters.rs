@@ -1,10 +1,11 @@
 //! Letters that do more than to be seen. Whoever shows or quotes a text of others asks here which of them a reader must not be
 //! given; what comes in their place is the business of whoever shows it. Control characters are not among them.
 
-/// Whether `letter` reorders the letters around it or hides something from whoever reads them: marks of direction that hold beyond
-/// their own word, blanks and marks without a width, tags, and separators that some readers take for the end of a line. What joins or
-/// keeps apart the parts of one word or picture, and marks of direction within a word, is none of them: texts in Persian or
-/// Hebrew and pictures of families are torn without. The flags of England, Scotland and Wales are made of tags and lose them.
+/// Whether `letter` reorders the letters around it or hides something from whoever reads them: marks of direction that
+/// hold beyond their own word, blanks and marks without a width, tags, and separators that some readers take for the
+/// end of a line. What joins or keeps apart the parts of one word or picture, and marks of direction within a word, is
+/// none of them: texts in Persian or Hebrew and pictures of families are torn without. The flags of England, Scotland
+/// and Wales are made of tags and lose them.
 pub fn reorders_or_hides(letter: char) -> bool {
     matches!(
         letter,

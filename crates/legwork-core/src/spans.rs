@@ -104,8 +104,8 @@ impl ChildRecord {
 }
 
 impl DelegationRecord {
-    /// How long these tasks took together, from the acceptance of the call to the end of the last that has settled. A child that
-    /// never began has no clock of its own, so its end counts only where no other's does.
+    /// How long these tasks took together, from the acceptance of the call to the end of the last that has settled. A
+    /// child that never began has no clock of its own, so its end counts only where no other's does.
     pub fn took(&self, tasks: impl Iterator<Item = usize> + Clone) -> Duration {
         let settled = || {
             let children = tasks.clone().filter_map(|index| self.children.get(index));

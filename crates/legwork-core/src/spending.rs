@@ -1,5 +1,5 @@
-//! What subagents took. Each response is recorded once, by the subagent that asked for it; what a subagent took together with those
-//! below it is a sum over such records and is stored nowhere (invariant 28).
+//! What subagents took. Each response is recorded once, by the subagent that asked for it; what a subagent took
+//! together with those below it is a sum over such records and is stored nowhere (invariant 28).
 
 use crate::ids::ChildId;
 use crate::record::{ChildRecord, DelegationRecord};

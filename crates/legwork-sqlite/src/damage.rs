@@ -1,6 +1,6 @@
-//! Tells a damaged database from a disk that did not give it: where the system fails to read a page, SQLite says that the file is
-//! malformed, as it does where the page is wrong (`SQLITE_IOERR_CORRUPTFS` becomes `SQLITE_CORRUPT`). It does not decide what
-//! either means for the work.
+//! Tells a damaged database from a disk that did not give it: where the system fails to read a page, SQLite says that
+//! the file is malformed, as it does where the page is wrong (`SQLITE_IOERR_CORRUPTFS` becomes `SQLITE_CORRUPT`). It
+//! does not decide what either means for the work.
 
 use crate::files::{self, Identity};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -20,8 +20,8 @@ const STANDS: Duration = Duration::from_secs(60);
 /// How long a database that others use is waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// What was read through. It is never closed: with a file of a database that is closed beside its connections a process loses all
-/// its locks on it.
+/// What was read through. It is never closed: with a file of a database that is closed beside its connections a process
+/// loses all its locks on it.
 static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 /// A file that was read through.

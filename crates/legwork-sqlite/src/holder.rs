@@ -1,5 +1,5 @@
-//! Which process has the right to write, as far as the system tells: SQLite only says that somebody has it. It is for messages, and
-//! decides nothing.
+//! Which process has the right to write, as far as the system tells: SQLite only says that somebody has it. It is for
+//! messages, and decides nothing.
 
 use crate::files;
 use nix::sys::stat::{major, minor};
@@ -38,8 +38,8 @@ pub(crate) fn of(path: &Path) -> Option<Holder> {
     Some(Holder { pid, stands_still: stands_still(pid) })
 }
 
-/// The process of a line of `/proc/locks` (proc(5)) that has the right to write in this file: its device and inode. Locks that are only
-/// waited for have an arrow behind their number.
+/// The process of a line of `/proc/locks` (proc(5)) that has the right to write in this file: its device and inode.
+/// Locks that are only waited for have an arrow behind their number.
 fn writer_in(line: &str, file: &str) -> Option<u32> {
     let mut words = line.split_whitespace().skip(1);
     if words.next() != Some("POSIX") || words.nth(1) != Some("WRITE") {

@@ -159,7 +159,8 @@ impl Known {
         }
     }
 
-    /// The first frame that is nowhere when the log is empty: who was told to keep it leaves it so, with all of it in the database.
+    /// The first frame that is nowhere when the log is empty: who was told to keep it leaves it so, with all of it in
+    /// the database.
     fn lost(&self) -> Option<u32> {
         (self.frames > self.moved).then(|| self.moved + 1)
     }

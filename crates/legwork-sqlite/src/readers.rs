@@ -16,8 +16,8 @@ const READERS_MAX: usize = 4;
 /// The pool. Connections are opened when they are first needed.
 pub(crate) struct Readers {
     path: PathBuf,
-    /// The file that was opened: what an open connection still reads of one that is gone is nobody's any more, and another one in
-    /// its place is another store.
+    /// The file that was opened: what an open connection still reads of one that is gone is nobody's any more, and
+    /// another one in its place is another store.
     identity: Option<Identity>,
     sight: Sight,
     lock_wait: Duration,

@@ -116,8 +116,8 @@ impl SqliteStore {
         self.writer.as_ref().map_err(StoreError::clone)?.run(work).await
     }
 
-    /// Does `act` while no commit of this store is under way; none begins before it has ended. It blocks, at most for one wait for
-    /// a lock and one commit.
+    /// Does `act` while no commit of this store is under way; none begins before it has ended. It blocks, at most for
+    /// one wait for a lock and one commit.
     pub fn between_commits<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.writer {
             Ok(writer) => writer.between_commits(act),

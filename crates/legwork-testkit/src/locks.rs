@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The POSIX locks of this process on the file at `path`, sorted, without their numbers in the system's list (proc(5), `fdinfo`).
+/// The POSIX locks of this process on the file at `path`, sorted, without their numbers in the system's list (proc(5),
+/// `fdinfo`).
 ///
 /// They are read for each open descriptor, which the system lists under the lock of the file. `/proc/locks` is put together in
 /// pieces while others lock and unlock: it may name a lock twice, or leave one out.

@@ -186,8 +186,8 @@ fn longest_rest(home: &Home) -> f64 {
     longest as f64
 }
 
-/// How long a look and a start take in a state folder that holds ten thousand results for a conversation, and how long it takes until
-/// all of them are listed, and until all have arrived.
+/// How long a look and a start take in a state folder that holds ten thousand results for a conversation, and how long
+/// it takes until all of them are listed, and until all have arrived.
 fn unfetched() {
     println!("{UNFETCHED} results that wait for a conversation");
     let server = ScriptedServer::start(

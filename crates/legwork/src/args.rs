@@ -301,8 +301,8 @@ pub struct DoctorArgs {
     pub offline: bool,
 }
 
-/// Answers a command line that clap did not take: help and version, or a failure in the form that was asked for. Help that stdout
-/// does not take is a failure, too.
+/// Answers a command line that clap did not take: help and version, or a failure in the form that was asked for. Help
+/// that stdout does not take is a failure, too.
 ///
 /// A failure that cannot be printed changes nothing: there is nowhere left to say so, and the exit code still tells.
 pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {

@@ -27,8 +27,8 @@ pub fn running(tool: &str, arguments: &str, monitor: &str) -> Option<String> {
     }
 }
 
-/// What is said when a call was answered with a handle: how many of its tasks run in the background, and that nobody has to wait
-/// for them (TOOL-23). `None` when nothing of it does.
+/// What is said when a call was answered with a handle: how many of its tasks run in the background, and that nobody
+/// has to wait for them (TOOL-23). `None` when nothing of it does.
 pub fn handed_off(tool: &str, result: &str) -> Option<String> {
     if tool != DELEGATE_TASK {
         return None;

@@ -168,8 +168,8 @@ impl Models {
         }
     }
 
-    /// Whether `--model` leads to what this route asks: this process asks other models, and one that is started with that of the
-    /// route asks it in the same place. Whether the key is to be had there is not asked.
+    /// Whether `--model` leads to what this route asks: this process asks other models, and one that is started with
+    /// that of the route asks it in the same place. Whether the key is to be had there is not asked.
     pub fn leads_to(&self, wanted: &Route) -> bool {
         let here = [&self.main, &self.children];
         if here.iter().any(|route| route.model == wanted.model) {
@@ -345,7 +345,8 @@ fn terms(choice: &ModelChoice) -> String {
     format!("{hash:016x}")
 }
 
-/// What a conversation and its subagents ask that are begun here, as far as the configuration says it and nobody has to be asked.
+/// What a conversation and its subagents ask that are begun here, as far as the configuration says it and nobody has to
+/// be asked.
 ///
 /// # Errors
 /// When no model is configured.

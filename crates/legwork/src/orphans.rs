@@ -99,10 +99,10 @@ impl Origin {
     }
 }
 
-/// Looks, as long as it is polled, for work of a session which this process has open that has lost its process, and goes on
-/// with it here: no process tells anybody that it dies (K02). Work is left to whoever may be on the way to it for one look, and to a
-/// worker that was started for it for as long as that lives. What was told of the work `before`, when the session was opened, is not
-/// told again. A store that fails is looked at less often.
+/// Looks, as long as it is polled, for work of a session which this process has open that has lost its process, and
+/// goes on with it here: no process tells anybody that it dies (K02). Work is left to whoever may be on the way to it
+/// for one look, and to a worker that was started for it for as long as that lives. What was told of the work `before`,
+/// when the session was opened, is not told again. A store that fails is looked at less often.
 pub async fn keep_watch(
     invocation: &Invocation,
     workplace: &Workplace,
@@ -277,8 +277,8 @@ pub async fn cannot_go_on(workplace: &Workplace, recovered: &Recovered) -> Optio
 struct Waiting {
     /// The subagents whose model is not to be had here.
     children: Vec<ChildId>,
-    /// The command that goes on with them. `None` where it is not the choice of the model that is lacking but its key or its address,
-    /// or a table of the configuration decides about it.
+    /// The command that goes on with them. `None` where it is not the choice of the model that is lacking but its key
+    /// or its address, or a table of the configuration decides about it.
     way_on: Option<String>,
 }
 
@@ -318,8 +318,8 @@ pub fn with_model(id: &DelegationId, model: &str) -> String {
     format!("`legwork results {id} --wait --model {model}`")
 }
 
-/// Says what recovery did and what it could not do, one line each. What cannot be read, and what waits for something that is lacking
-/// here, was named `before` where it is the same.
+/// Says what recovery did and what it could not do, one line each. What cannot be read, and what waits for something
+/// that is lacking here, was named `before` where it is the same.
 pub async fn tell_anew(workplace: &Workplace, recovered: &Recovered, before: &Recovered) {
     let mut new = recovered.clone();
     new.unreadable.retain(|id| !before.unreadable.contains(id));

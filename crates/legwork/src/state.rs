@@ -16,8 +16,8 @@ impl From<StoreError> for CliError {
     }
 }
 
-/// Opens the database to look into it. `None` when there is none yet; looking creates nothing. A database that cannot be written
-/// is looked at all the same, and a line on stderr says so.
+/// Opens the database to look into it. `None` when there is none yet; looking creates nothing. A database that cannot
+/// be written is looked at all the same, and a line on stderr says so.
 ///
 /// # Errors
 /// When it cannot be used.

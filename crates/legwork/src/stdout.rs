@@ -14,8 +14,8 @@ use crate::failure::{CliError, Kind};
 use crate::signals::{Asked, Signals};
 use crate::wording;
 
-/// Writes `text` and a line end, and flushes. Nothing in it moves a cursor or reorders or hides letters: it may hold the words of
-/// others.
+/// Writes `text` and a line end, and flushes. Nothing in it moves a cursor or reorders or hides letters: it may hold
+/// the words of others.
 ///
 /// # Errors
 /// When stdout is closed or full; the answer is then not known to have arrived.
@@ -62,7 +62,8 @@ pub fn print_json(document: &Value) -> Result<(), CliError> {
     print(&json_line(document))
 }
 
-/// A document on one line, which says what [`print`] would leave out by its numbers: a terminal that shows it does nothing else.
+/// A document on one line, which says what [`print`] would leave out by its numbers: a terminal that shows it does
+/// nothing else.
 pub fn json_line(document: &Value) -> String {
     let document = document.to_string();
     let is_unseen = |letter: char| letter.is_control() || reorders_or_hides(letter);

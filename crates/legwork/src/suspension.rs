@@ -46,8 +46,9 @@ pub fn heed(store: Arc<SqliteStore>) -> Result<JoinSet<()>, CliError> {
 fn is_orphaned() -> bool {
     let (parent, group) = (getppid(), getpgrp());
     let Ok(session) = getsid(None) else { return true };
-    // A parent outside of a container is shown as 0, which would name ourselves. In the group of the session's first process, as
-    // that of a shell without job control, its parent is in another session and those of the others are in the group itself.
+    // A parent outside of a container is shown as 0, which would name ourselves. In the group of the session's first
+    // process, as that of a shell without job control, its parent is in another session and those of the others are in
+    // the group itself.
     parent.as_raw() == 0 || getsid(Some(parent)) != Ok(session) || group == session
 }
 

@@ -1,8 +1,8 @@
 //! Processes of the operating system: the only place that starts, watches, signals and reaps any.
 //!
-//! A command runs in a terminal session and a process group of its own, under a shell that waits for its script on stdin; until the script is
-//! sent, nothing of it runs. Whatever a command leaves behind is ended and named. This module does not know what a
-//! tool or a store is: whoever runs a command stores the group before sending the script.
+//! A command runs in a terminal session and a process group of its own, under a shell that waits for its script on
+//! stdin; until the script is sent, nothing of it runs. Whatever a command leaves behind is ended and named. This
+//! module does not know what a tool or a store is: whoever runs a command stores the group before sending the script.
 
 mod apart;
 mod capture;

@@ -86,8 +86,8 @@ pub fn kill_all() {
     }
 }
 
-/// The orphans that carry one mark or belong to one terminal session. Once seen, an orphan is remembered until it is gone: while it ends it loses its
-/// environment before it leaves the table.
+/// The orphans that carry one mark or belong to one terminal session. Once seen, an orphan is remembered until it is
+/// gone: while it ends it loses its environment before it leaves the table.
 #[derive(Debug)]
 pub(super) struct Orphans {
     id: String,

@@ -1,5 +1,5 @@
-//! A process of ours that outlives this program: it has a log instead of a terminal, and leaves the terminal's session by itself
-//! when it begins. Nobody here waits for it, and no sweep ends it.
+//! A process of ours that outlives this program: it has a log instead of a terminal, and leaves the terminal's session
+//! by itself when it begins. Nobody here waits for it, and no sweep ends it.
 
 use super::orphans;
 use std::ffi::OsString;
@@ -9,7 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Starts `program`, which is to call [`leave_terminal`] when it begins, and gives its process id. It is called as this process is.
+/// Starts `program`, which is to call [`leave_terminal`] when it begins, and gives its process id. It is called as this
+/// process is.
 ///
 /// # Errors
 /// What the system said.

@@ -76,8 +76,8 @@ impl Waiting {
         Waiting { which, ..Waiting::default() }
     }
 
-    /// Claims the next unit. Results that a child of the session takes, or that are told with those of another unit, are not its
-    /// own and stay.
+    /// Claims the next unit. Results that a child of the session takes, or that are told with those of another unit,
+    /// are not its own and stay.
     ///
     /// # Errors
     /// [`StoreError`]; a claim that may have been made all the same is owed.

@@ -164,8 +164,9 @@ impl ConversationHandle {
         taken
     }
 
-    /// Ends the turn that runs, or gives up one that waits to be tried again. Children in the
-    /// background go on, those that the turn waits for end with it, and messages that wait become turns as before. Without a turn nothing happens.
+    /// Ends the turn that runs, or gives up one that waits to be tried again. Children in the background go on, those
+    /// that the turn waits for end with it, and messages that wait become turns as before. Without a turn nothing
+    /// happens.
     pub fn stop_turn(&self, notice: StopNotice) {
         self.shared.desk.borrow().stop_turn(notice);
     }
@@ -195,9 +196,9 @@ impl ConversationHandle {
         wait(&mut desk, |desk| desk.is_idle() || desk.is_closed()).await;
     }
 
-    /// Lets go of the conversation for whoever opens the session next: no turn begins any more, and of the one that runs a reply or
-    /// a command that is under way comes to its end and is stored. Returns when [`Conversation::run`] has ended, which may take
-    /// as long as they do; [`ConversationHandle::close`] drops them.
+    /// Lets go of the conversation for whoever opens the session next: no turn begins any more, and of the one that
+    /// runs a reply or a command that is under way comes to its end and is stored. Returns when [`Conversation::run`]
+    /// has ended, which may take as long as they do; [`ConversationHandle::close`] drops them.
     pub async fn let_go(&self) {
         let mut desk = self.shared.desk.subscribe();
         self.shared.desk.send_modify(Desk::let_go);

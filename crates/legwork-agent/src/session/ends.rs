@@ -1,5 +1,5 @@
-//! What a conversation hears of background processes that were handed over to it and have ended: the wait for them, and the message
-//! that tells of them (PROC-3). It does not decide when the message is said.
+//! What a conversation hears of background processes that were handed over to it and have ended: the wait for them, and
+//! the message that tells of them (PROC-3). It does not decide when the message is said.
 
 use super::completion::Completion;
 use super::setup::SessionSetup;

@@ -329,8 +329,9 @@ async fn discard(setup: &SessionSetup, id: &SessionId) {
     }
 }
 
-/// Messages, journal, and what is left to answer, as they are stored; only for the process that holds the session. A message is answered by a plain message of the
-/// model behind it; every turn that ended and is not to be tried again has stored one.
+/// Messages, journal, and what is left to answer, as they are stored; only for the process that holds the session. A
+/// message is answered by a plain message of the model behind it; every turn that ended and is not to be tried again
+/// has stored one.
 async fn read(setup: &SessionSetup, id: &SessionId) -> Result<(Journal, Context, Left), StoreError> {
     let holder = setup.store.session(id).await?.and_then(|record| record.holder);
     if holder.as_ref().is_none_or(|holder| holder.id != setup.fence.owner) {

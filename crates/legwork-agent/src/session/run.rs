@@ -1,6 +1,6 @@
 //! One prompt, one answer: a session whose agent takes one turn, with everything it delegates joined. A stored session
-//! first finishes the turn in which it was cut off, takes in the results that came back while it was closed, and waits for those of
-//! the work that this process has taken up of it.
+//! first finishes the turn in which it was cut off, takes in the results that came back while it was closed, and waits
+//! for those of the work that this process has taken up of it.
 //!
 //! It stores the conversation as it grows. It does not wait for children that a stop cut off, and renders nothing.
 
@@ -49,18 +49,19 @@ pub struct RunSetup {
 pub struct RunOutcome {
     /// How the turn ended, with the answer and all counted facts.
     pub report: Report,
-    /// What was taken up of earlier turns, and what was delegated in this one and in the turn that was finished before it, in order,
-    /// or why that cannot be read. After a stop some of it may not have settled yet.
+    /// What was taken up of earlier turns, and what was delegated in this one and in the turn that was finished before
+    /// it, in order, or why that cannot be read. After a stop some of it may not have settled yet.
     pub delegations: Result<Vec<DelegationId>, StoreError>,
     /// Whether everything that came in before the prompt was answered whole.
     pub arrivals_answered: bool,
 }
 
 /// Opens the session, asks the prompt and joins what is delegated. The user's message is stored before anything is
-/// asked, and everything after it as soon as it is whole. A turn that was cut off before is finished first; then results
-/// that wait for the session come in, each as a turn of its own that is stored together with the end of its delivery, and so do those
-/// of what this process has in hand of the session, as soon as it has ended; a message that has no answer is answered together with
-/// the prompt. What comes into this process's hand later is waited for after the prompt.
+/// asked, and everything after it as soon as it is whole. A turn that was cut off before is finished first; then
+/// results that wait for the session come in, each as a turn of its own that is stored together with the end of its
+/// delivery, and so do those of what this process has in hand of the session, as soon as it has ended; a message that
+/// has no answer is answered together with the prompt. What comes into this process's hand later is waited for after
+/// the prompt.
 ///
 /// A stop comes through `stop` and reaches what was delegated too; it is not awaited there. A shutdown ends only the
 /// turn: what becomes of the children is the engine's business then. Dropping the future ends the turn where it is, and
@@ -97,8 +98,8 @@ pub async fn run_prompt(
             return Err(error.into());
         }
     };
-    // What a turn left running that could not be stored is stopped as well. After an answer there is nothing, unless something was
-    // waited for.
+    // What a turn left running that could not be stored is stopped as well. After an answer there is nothing, unless
+    // something was waited for.
     if let Some(notice) = stop.notice().filter(|notice| notice.reason != StopReason::Shutdown)
         && (is_last(&report) || !arrivals_answered)
     {
@@ -163,8 +164,8 @@ impl Turns<'_> {
         Ok(report)
     }
 
-    /// Takes in what waits for the session, and what this process has in hand of it as that ends. Gives the report of a turn after
-    /// which there is no other.
+    /// Takes in what waits for the session, and what this process has in hand of it as that ends. Gives the report of a
+    /// turn after which there is no other.
     async fn finish_earlier(&mut self) -> Result<Option<Report>, StoreError> {
         loop {
             let in_hand = self.in_hand().await?;

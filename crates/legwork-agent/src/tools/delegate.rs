@@ -179,8 +179,9 @@ impl DelegateTool {
         self.answered(delegator, site, (&ticket, &tasks), unused).await
     }
 
-    /// Refuses a call that has the id of another one with other goals. Where its arguments cannot be read any more it is taken for
-    /// the same: ids are made unique when a reply is stored, and what is asked again after a crash must come back to its subagents.
+    /// Refuses a call that has the id of another one with other goals. Where its arguments cannot be read any more it
+    /// is taken for the same: ids are made unique when a reply is stored, and what is asked again after a crash must
+    /// come back to its subagents.
     fn asks_the_same(&self, key: &CallKey, first: &Accepted, fields: &Value) -> Result<(), String> {
         let rules = TaskRules {
             author: TaskAuthor::Model,
@@ -391,9 +392,9 @@ impl Tool for DelegateTool {
         Effect::Rejoins
     }
 
-    /// Control actions start nothing and do not count as calls that do (TOOL-21), also where they are not whole. To repeat one is harmless: what is
-    /// stopped stays stopped, and a child that is told something twice reads it twice. So one that keeps failing ends
-    /// the turn, as looking in vain does.
+    /// Control actions start nothing and do not count as calls that do (TOOL-21), also where they are not whole. To
+    /// repeat one is harmless: what is stopped stays stopped, and a child that is told something twice reads it twice.
+    /// So one that keeps failing ends the turn, as looking in vain does.
     fn effect_of(&self, arguments: &Value) -> Effect {
         if action::starts(arguments) { Effect::Rejoins } else { Effect::ReadOnly }
     }

@@ -105,8 +105,8 @@ fn local(at: Timestamp) -> Option<jiff::Zoned> {
     Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::system()))
 }
 
-/// The text on one line, without control characters and what reorders or hides letters, cut to `width` characters with a note of what is left out there
-/// and was left out before.
+/// The text on one line, without control characters and what reorders or hides letters, cut to `width` characters with
+/// a note of what is left out there and was left out before.
 pub(super) fn one_line(text: &str, width: usize, omitted_before: usize) -> String {
     let mut line = String::with_capacity(text.len().min(width * 2));
     let (mut kept, mut omitted, mut gap) = (0, omitted_before, false);

@@ -1,8 +1,8 @@
 //! What waits to be written: bounded in bytes, taken out as a whole and not more often than readers notice, so that
 //! many small events cost few wake-ups.
 //!
-//! Nobody who tells something waits for the disk: tellers are tasks of the runtime, and one that stood still would keep others from
-//! their models. What finds no room leaves a gap, and the transcript says where and how large it is.
+//! Nobody who tells something waits for the disk: tellers are tasks of the runtime, and one that stood still would keep
+//! others from their models. What finds no room leaves a gap, and the transcript says where and how large it is.
 
 use super::writer::Told;
 use legwork_core::ids::ChildId;

@@ -1,5 +1,5 @@
-//! The report of a run that cannot go on, from what its journal holds: an answer that is stored is the answer, whatever is lacking
-//! by now, and what else was done is not lost either.
+//! The report of a run that cannot go on, from what its journal holds: an answer that is stored is the answer, whatever
+//! is lacking by now, and what else was done is not lost either.
 //!
 //! It asks nobody and stores nothing.
 

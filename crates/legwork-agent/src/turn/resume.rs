@@ -1,5 +1,6 @@
-//! A run that was cut off goes on from what its journal holds: what is stored is read, not done again (docs/design/006-journal-two-commits-a-turn.md). Of tool calls that were under way, those that change nothing run again,
-//! those that start work rejoin it, and the effect of all others is in doubt.
+//! A run that was cut off goes on from what its journal holds: what is stored is read, not done again
+//! (docs/design/006-journal-two-commits-a-turn.md). Of tool calls that were under way, those that change nothing run
+//! again, those that start work rejoin it, and the effect of all others is in doubt.
 
 use super::call::{self, Batch};
 use super::correction::Earlier;

@@ -1,5 +1,5 @@
-//! A child that cannot be set up. What an earlier attempt recorded stands all the same: whoever has answered needs no folder, no
-//! worktree and no model any more, and what others have done is reported with what they lack.
+//! A child that cannot be set up. What an earlier attempt recorded stands all the same: whoever has answered needs no
+//! folder, no worktree and no model any more, and what others have done is reported with what they lack.
 //!
 //! It runs nothing of the child.
 

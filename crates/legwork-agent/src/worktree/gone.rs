@@ -1,5 +1,5 @@
-//! A worktree that is not there any more although its child had answered: the process died while it removed it, or somebody else
-//! did. A removal that was begun is brought to its end, and what is left is told.
+//! A worktree that is not there any more although its child had answered: the process died while it removed it, or
+//! somebody else did. A removal that was begun is brought to its end, and what is left is told.
 
 use super::git::{TELL, failure, told, whereabouts};
 use super::{GIT_LIMIT, Tenant, Worktrees, names};

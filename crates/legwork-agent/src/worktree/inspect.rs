@@ -1,7 +1,8 @@
 //! Looks into the worktree of a child that has ended, and removes it if it is proved to hold nothing (WT-5, WT-6).
 //!
-//! The proof: what it began from is known, no commit was made on its branch or elsewhere in it, as far back as git's log of it
-//! tells, which begins there too, nothing is changed, untracked or ignored in it, and git could look at all of that. Anything less keeps it.
+//! The proof: what it began from is known, no commit was made on its branch or elsewhere in it, as far back as git's
+//! log of it tells, which begins there too, nothing is changed, untracked or ignored in it, and git could look at all
+//! of that. Anything less keeps it.
 
 use super::git::{failure, told};
 use super::{Tenant, Worktree, Worktrees};

@@ -1,4 +1,5 @@
-//! The worktree that a child has left whose process died: where it is, and nothing else. Nobody has looked into it, so it is kept.
+//! The worktree that a child has left whose process died: where it is, and nothing else. Nobody has looked into it, so
+//! it is kept.
 //!
 //! It only looks at folders. Git is not asked: whoever settles the work of the dead runs nothing for it.
 

@@ -1,4 +1,5 @@
-//! Where a repository stands, for whoever must judge what a child left behind whose end is not known (EVT-7). It changes nothing.
+//! Where a repository stands, for whoever must judge what a child left behind whose end is not known (EVT-7). It
+//! changes nothing.
 
 use super::git::HARDENED;
 use crate::process::End;
@@ -12,8 +13,8 @@ const STATE_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes of git's output that are read.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024;
 
-/// Branch, last commit and the first changes of the repository that `folder` is in, in git's words. `None` where there is none, or
-/// git does not answer in time.
+/// Branch, last commit and the first changes of the repository that `folder` is in, in git's words. `None` where there
+/// is none, or git does not answer in time.
 pub(crate) async fn state(
     commands: &Commands,
     (actor, fence): (&Actor, &Fence),

@@ -466,7 +466,8 @@ fn k23_a_hundred_thousand_shapes_are_each_understood_or_refused_in_words() {
     assert!(understood > 100, "{understood} shapes were understood");
 }
 
-/// A call that is asked again rejoins what it began, whatever of it today's limits would refuse; one that only has its id is told both.
+/// A call that is asked again rejoins what it began, whatever of it today's limits would refuse; one that only has its
+/// id is told both.
 #[tokio::test]
 async fn k06_inv_06_a_call_with_the_id_of_another_one_is_told_what_both_ask_for() {
     let door = Door::new(DelegateOptions { reach: Reach::Push, ..OPTIONS }).await;

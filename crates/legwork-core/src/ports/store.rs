@@ -112,8 +112,9 @@ pub trait Facts: Send + Sync {
     fn set_pause(&self, pause: Pause, at: Timestamp) -> Pending<'_, Result<bool, StoreError>>;
 
     /// The units whose results are for `session` and are neither delivered nor dismissed, and have left
-    /// [`DeliveryState::Held`](crate::delivery::DeliveryState::Held), and the notices of early failures like them; in the order in which they became ready. Those
-    /// of which it cannot be read where they are, by their ids: they are as undelivered as the others.
+    /// [`DeliveryState::Held`](crate::delivery::DeliveryState::Held), and the notices of early failures like them; in
+    /// the order in which they became ready. Those of which it cannot be read where they are, by their ids: they are as
+    /// undelivered as the others.
     fn undelivered(
         &self,
         session: &SessionId,

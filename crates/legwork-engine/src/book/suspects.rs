@@ -1,6 +1,6 @@
-//! Children of work that was taken over whose process died again and again at one step of them. Any of those that ran side by
-//! side may be the one that it died of, so they begin one at a time: the next death shows which, and the others are not given up
-//! with it (invariant 10).
+//! Children of work that was taken over whose process died again and again at one step of them. Any of those that ran
+//! side by side may be the one that it died of, so they begin one at a time: the next death shows which, and the others
+//! are not given up with it (invariant 10).
 
 use super::{Book, FairQueue};
 use crate::recovery::DEATHS_MAX;

@@ -1,5 +1,5 @@
-//! The choice of the next unit for one session: the first in the order in which they became ready that can be offered now. Where
-//! results are is read from the store every time, in portions from the front, and no further than that one.
+//! The choice of the next unit for one session: the first in the order in which they became ready that can be offered
+//! now. Where results are is read from the store every time, in portions from the front, and no further than that one.
 //!
 //! Nothing is claimed here, and nothing offered.
 
@@ -108,8 +108,8 @@ impl Choice {
         self.aside.remove(unit);
     }
 
-    /// The unit cannot be handed over, and that is no trouble of the store's or the session's: those after it go first, until the
-    /// time that is given back.
+    /// The unit cannot be handed over, and that is no trouble of the store's or the session's: those after it go first,
+    /// until the time that is given back.
     pub(super) fn set_aside(&mut self, unit: UnitId, why: &str) -> Instant {
         let now = Instant::now();
         if let Some(aside) = self.aside.get_mut(&unit) {
@@ -123,8 +123,8 @@ impl Choice {
         again_at
     }
 
-    /// Whether a unit can be offered now. One that is parked is made ready, for the session is here, and so is one that the dead
-    /// had taken; one that cannot be read is set aside.
+    /// Whether a unit can be offered now. One that is parked is made ready, for the session is here, and so is one that
+    /// the dead had taken; one that cannot be read is set aside.
     async fn turn_of(&mut self, Due { place, due }: Due, reach: Reach) -> Result<Turn, StoreError> {
         let is_mine = due.reach == reach && reach != Reach::Joined && !self.inline.contains(&due.unit);
         if !is_mine {

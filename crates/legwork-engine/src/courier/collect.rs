@@ -44,8 +44,9 @@ impl Drop for OnTheWay<'_> {
     }
 }
 
-/// Claims every unit of a settled delegation, below which nothing is open any more, that is not delivered: also what an earlier join of this process, or of one
-/// that is dead, had claimed and not stored, for a call is joined by one agent at a time.
+/// Claims every unit of a settled delegation, below which nothing is open any more, that is not delivered: also what an
+/// earlier join of this process, or of one that is dead, had claimed and not stored, for a call is joined by one agent
+/// at a time.
 ///
 /// # Errors
 /// When the delegation is unknown or the store fails; claims that were made are given back then, as they are when this is

@@ -1,5 +1,5 @@
-//! Claims that are to be given back because the session did not take what was claimed for it. What the store does not take back is
-//! owed until it does.
+//! Claims that are to be given back because the session did not take what was claimed for it. What the store does not
+//! take back is owed until it does.
 
 use crate::wiring::Wiring;
 use legwork_core::ids::ClaimId;

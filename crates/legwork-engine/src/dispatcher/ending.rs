@@ -1,5 +1,5 @@
-//! The last thing that an engine stores: that it let go of its runs in good order, so that recovery does not take their ends for
-//! deaths of the process (docs/design/042-deaths-in-a-row.md).
+//! The last thing that an engine stores: that it let go of its runs in good order, so that recovery does not take their
+//! ends for deaths of the process (docs/design/042-deaths-in-a-row.md).
 
 use crate::book::Book;
 use crate::wiring::Wiring;

@@ -58,8 +58,8 @@ impl Waiting {
         matches!(self.stops.get(&reply), Some(Stopper::Caller(_)))
     }
 
-    /// A call is made. `None` when one with its key is under way already: what becomes of that is told to this caller too, unless it
-    /// asks for something else.
+    /// A call is made. `None` when one with its key is under way already: what becomes of that is told to this caller
+    /// too, unless it asks for something else.
     pub(super) fn call(&mut self, batch: &NewBatch, caller: Caller) -> Option<ReplyTo> {
         let key = batch.call_key.as_ref();
         let same = |undecided: &&mut Undecided| {

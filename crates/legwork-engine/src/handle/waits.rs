@@ -1,5 +1,5 @@
-//! The waits for what settles, whoever runs it: here the dispatcher tells, of other processes only the store does, and what has lost
-//! its process meanwhile is gone on with here. Nothing is claimed by a wait.
+//! The waits for what settles, whoever runs it: here the dispatcher tells, of other processes only the store does, and
+//! what has lost its process meanwhile is gone on with here. Nothing is claimed by a wait.
 
 use super::{Handle, Hold};
 use crate::dispatcher::Message;

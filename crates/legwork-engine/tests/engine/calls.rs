@@ -131,8 +131,8 @@ fn nonce(session: u64, number: usize) -> String {
     format!("r{session}-{}", number * 7919 % 9973)
 }
 
-/// Two sessions of one process or of two, with equal call ids, numbers and moments: each task has one child, which ends in its own
-/// place, and a stop of one reaches that one.
+/// Two sessions of one process or of two, with equal call ids, numbers and moments: each task has one child, which ends
+/// in its own place, and a stop of one reaches that one.
 #[tokio::test(start_paused = true)]
 async fn k42_inv_36_equal_call_ids_of_two_sessions_stay_apart_while_the_clock_stands_still() {
     for is_one_process in [true, false] {

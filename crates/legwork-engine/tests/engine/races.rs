@@ -1,5 +1,5 @@
-//! The end of a child, a stop, its time being out and a text for it, all at the same moment: in every order, and with the engine
-//! at every point between them.
+//! The end of a child, a stop, its time being out and a text for it, all at the same moment: in every order, and with
+//! the engine at every point between them.
 
 use crate::scene::{Scene, options};
 use legwork_core::batch::Ticket;

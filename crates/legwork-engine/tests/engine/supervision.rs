@@ -19,7 +19,8 @@ async fn k08_a_silent_child_is_stopped_as_stalled() {
     assert!(begun.elapsed() >= IDLE_PATIENCE && begun.elapsed() < IDLE_PATIENCE * 2, "{:?}", begun.elapsed());
 }
 
-/// Proves STALL-2, STALL-5, STALL-8, RUN-19, RUN-20: what waits is not stuck, who is deaf is dropped, and what others did stays.
+/// Proves STALL-2, STALL-5, STALL-8, RUN-19, RUN-20: what waits is not stuck, who is deaf is dropped, and what others
+/// did stays.
 #[tokio::test(start_paused = true)]
 async fn k08_a_stalled_child_that_does_not_come_back_frees_its_slot_all_the_same() {
     let scene = Scene::new(1).await;

@@ -17,8 +17,9 @@ const DELETIONS: [&str; 6] = [
 /// Delegations that go in one transaction. Others of the store wait as long as that takes, and journals can be large.
 pub(crate) const SLICE: usize = 32;
 
-/// Removes at most [`SLICE`] delegations that settled before `before` and whose units were all delivered or dismissed before
-/// it; steers go with their children. What cannot be read stays. Says how many that were: fewer than a slice when nothing more is old.
+/// Removes at most [`SLICE`] delegations that settled before `before` and whose units were all delivered or dismissed
+/// before it; steers go with their children. What cannot be read stays. Says how many that were: fewer than a slice
+/// when nothing more is old.
 pub(crate) fn prune(connection: &Connection, before: Timestamp) -> Result<usize, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT no FROM delegations d WHERE settled_at < ?1 AND NOT EXISTS \

@@ -24,8 +24,8 @@ const KNOWN: u32 = 4;
 /// after.
 const KILLS: u32 = 24;
 const KILLS_MAX: u32 = 200;
-/// From one moment of a kill to the next, in parts of the time over which they are spread: few of them are spread evenly, and no
-/// two are the same.
+/// From one moment of a kill to the next, in parts of the time over which they are spread: few of them are spread
+/// evenly, and no two are the same.
 const STRIDE: u32 = 77;
 
 /// What a copy and the file itself must hold.

@@ -1,5 +1,5 @@
-//! Subagents of the conversation that another process runs, or none any more: who that is, in words, and what a stop is aimed at.
-//! It asks nobody.
+//! Subagents of the conversation that another process runs, or none any more: who that is, in words, and what a stop is
+//! aimed at. It asks nobody.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

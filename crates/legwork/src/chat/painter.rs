@@ -175,8 +175,8 @@ mod tests {
                     size = Size { columns: 30 + chance.below(60), rows: 18 + chance.below(10) };
                     terminal.resize(size.columns, size.rows);
                 }
-                // The first frame fills the screen: some terminals that become lower drop rows at their top rather than empty ones
-                // at their bottom.
+                // The first frame fills the screen: some terminals that become lower drop rows at their top rather than
+                // empty ones at their bottom.
                 let above = if step == 0 { 30 } else { chance.below(10).saturating_sub(5) };
                 let above = rows(&mut chance, above, size.columns);
                 let count = 1 + chance.below(6);

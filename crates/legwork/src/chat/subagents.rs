@@ -1,5 +1,5 @@
-//! What happens to subagents, as rows of the scrollback: the head of several that were sent out together, the end of each, and a
-//! warning where one failed. The list of those that run is elsewhere.
+//! What happens to subagents, as rows of the scrollback: the head of several that were sent out together, the end of
+//! each, and a warning where one failed. The list of those that run is elsewhere.
 
 use legwork_core::ports::LiveEvent;
 

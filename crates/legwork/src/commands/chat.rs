@@ -336,8 +336,8 @@ async fn leave(
     lines
 }
 
-/// Whether there is anything to go on with: nothing is left of a new conversation in which nothing was said. Where that cannot be read
-/// there may be.
+/// Whether there is anything to go on with: nothing is left of a new conversation in which nothing was said. Where that
+/// cannot be read there may be.
 async fn is_stored(workplace: &Workplace, session: &SessionId) -> bool {
     // Deadline: a store that does not answer keeps nobody from leaving.
     let read = tokio::time::timeout(LAST_WORDS, workplace.store.session(session)).await;

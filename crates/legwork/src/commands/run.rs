@@ -203,8 +203,9 @@ async fn went_on(
     went_on
 }
 
-/// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is. A subagent that cannot
-/// go on here waits for somebody who has what it lacks, and is told of; the prompt is asked all the same, as in a conversation.
+/// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is. A
+/// subagent that cannot go on here waits for somebody who has what it lacks, and is told of; the prompt is asked all
+/// the same, as in a conversation.
 async fn go_on(
     (invocation, settings): (&Invocation, &Settings),
     workplace: &Workplace,

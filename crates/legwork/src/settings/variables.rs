@@ -1,5 +1,6 @@
-//! The variables of the environment that begin as ours do: those that set a key of the configuration, those that are read beside
-//! it, and those that the configuration names itself. Any other is a slip of the pen, or meant for a version that is not this one.
+//! The variables of the environment that begin as ours do: those that set a key of the configuration, those that are
+//! read beside it, and those that the configuration names itself. Any other is a slip of the pen, or meant for a
+//! version that is not this one.
 
 use super::blocks::ModelBlock;
 use super::environment::Environment;

@@ -111,7 +111,8 @@ pub(super) fn left_out(unfired: &Unfired) -> String {
     format!("those for {} event(s) did not run, or not to their end", unfired.count())
 }
 
-/// How many seconds hooks have had after what, once that is over: so long as there is no haste, and only a moment from when there is.
+/// How many seconds hooks have had after what, once that is over: so long as there is no haste, and only a moment from
+/// when there is.
 async fn patience(haste: &mut watch::Receiver<Option<Instant>>) -> (f32, &'static str) {
     tokio::select! {
         // Deadline: hooks hold the end of the program only for a moment.

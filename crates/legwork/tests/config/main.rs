@@ -181,7 +181,8 @@ fn a_wrong_variable_is_named() {
         .refuses("configuration", &["LEGWORK_MODEL and LEGWORK_MODEL_DEFAULT both set `model.default`"]);
 }
 
-/// Also those that are read beside the configuration, that the program sets for what it starts, and in which a configuration has keys.
+/// Also those that are read beside the configuration, that the program sets for what it starts, and in which a
+/// configuration has keys.
 #[test]
 fn every_variable_that_means_something_is_known() {
     let machine = Machine::new()

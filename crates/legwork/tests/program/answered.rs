@@ -1,5 +1,5 @@
-//! Killed after a subagent's answer was stored and before its end was: the answer comes out whatever is gone or not configured by
-//! then, and nobody is asked once more.
+//! Killed after a subagent's answer was stored and before its end was: the answer comes out whatever is gone or not
+//! configured by then, and nobody is asked once more.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

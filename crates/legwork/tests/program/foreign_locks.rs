@@ -1,5 +1,5 @@
-//! Somebody else keeps the database for thirty seconds at the moments at which most depends on it: when a call is accepted, when
-//! its result settles, and when that is taken and delivered. And two processes with many subagents each.
+//! Somebody else keeps the database for thirty seconds at the moments at which most depends on it: when a call is
+//! accepted, when its result settles, and when that is taken and delivered. And two processes with many subagents each.
 
 use std::time::Duration;
 

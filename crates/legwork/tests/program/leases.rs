@@ -191,8 +191,8 @@ fn k34_who_has_no_model_takes_no_session_from_a_process_that_stands_still() {
     );
 }
 
-/// Who has another model to talk with takes the session, and leaves the work that asks the first one to whoever has that: nothing of
-/// it is lost or done twice.
+/// Who has another model to talk with takes the session, and leaves the work that asks the first one to whoever has
+/// that: nothing of it is lost or done twice.
 #[test]
 fn k34_who_has_another_model_takes_the_session_and_leaves_work_that_it_cannot_go_on_with() {
     let piece = Script::new().step(gate("here").say("the answer"));

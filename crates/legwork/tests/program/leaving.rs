@@ -452,8 +452,8 @@ fn k33_a_worker_asks_the_model_that_its_subagents_ask_whatever_was_chosen_since(
     }
 }
 
-/// A prompt is asked although a subagent of its conversation cannot go on here, and the others go on. The command that is named does
-/// what is said of it.
+/// A prompt is asked although a subagent of its conversation cannot go on here, and the others go on. The command that
+/// is named does what is said of it.
 #[test]
 fn k29_what_asks_another_model_holds_up_no_prompt_and_is_named_with_the_command_that_goes_on_with_it() {
     let server = server();

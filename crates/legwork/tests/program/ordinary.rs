@@ -1,5 +1,5 @@
-//! What happens in any conversation while subagents work: it ends none of them, and their results are told once. And where each of
-//! them stands, however it is stuck.
+//! What happens in any conversation while subagents work: it ends none of them, and their results are told once. And
+//! where each of them stands, however it is stuck.
 
 use legwork_testkit::server::{Conversation, Reply, Script, ScriptedServer, Scripts, call, gate, say};
 use serde_json::{Value, json};
@@ -124,7 +124,8 @@ fn k13_inv_12_nothing_but_a_stop_ends_a_subagent_and_its_result_is_told_once() {
     home.assert_nothing_runs();
 }
 
-/// One stuck in each place: before its reply, in the middle of it, behind a tool, in a tool, on its own child, and that one in the queue.
+/// One stuck in each place: before its reply, in the middle of it, behind a tool, in a tool, on its own child, and that
+/// one in the queue.
 fn stuck(talk: &Conversation) -> Reply {
     let first = talk.first_user_text();
     let step = talk.step();

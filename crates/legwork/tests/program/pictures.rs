@@ -85,7 +85,8 @@ fn task_13_nine_pictures_are_refused_for_models_and_for_people() {
     assert_eq!(server.log().entries().len(), 2, "no child asked anything");
 }
 
-/// Proves BUILD-24 from outside: a model that is not shown pictures reads their names, and the transcript tells what is left out.
+/// Proves BUILD-24 from outside: a model that is not shown pictures reads their names, and the transcript tells what is
+/// left out.
 #[test]
 fn build_24_a_model_that_is_not_shown_pictures_reads_their_names() {
     let server = server();

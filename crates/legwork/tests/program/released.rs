@@ -1,5 +1,5 @@
-//! SIGTERM in the middle of a batch, and the three ways to finish it: a worker, whoever waits for its results, and whoever opens
-//! its session. Every child goes on from where it was (K33).
+//! SIGTERM in the middle of a batch, and the three ways to finish it: a worker, whoever waits for its results, and
+//! whoever opens its session. Every child goes on from where it was (K33).
 
 use legwork_testkit::server::{Conversation, Reply, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;

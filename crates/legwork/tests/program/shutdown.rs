@@ -134,7 +134,8 @@ fn busy(talk: &Conversation) -> Reply {
     }
 }
 
-/// Three wait for their model, one gets its answer as the end begins, one waits for a slot, and a call for another one is on its way.
+/// Three wait for their model, one gets its answer as the end begins, one waits for a slot, and a call for another one
+/// is on its way.
 #[test]
 fn k33_inv_29_whatever_ends_a_busy_conversation_all_of_it_is_kept_and_each_result_comes_once() {
     for way in [

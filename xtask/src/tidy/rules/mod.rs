@@ -4,6 +4,7 @@ mod all;
 mod architecture;
 mod changelog;
 mod citations;
+mod comment_width;
 mod core_dependencies;
 mod crate_readmes;
 mod design_pages;

@@ -1,6 +1,6 @@
-//! What is left to tell of a child whose end is not known: where it last stood, and the last lines of its transcript (EVT-7).
-//! It is gathered from the stored pulse and the transcript's file, before the message is written and outside of any write to the
-//! store; what cannot be read is left out.
+//! What is left to tell of a child whose end is not known: where it last stood, and the last lines of its transcript
+//! (EVT-7). It is gathered from the stored pulse and the transcript's file, before the message is written and outside
+//! of any write to the store; what cannot be read is left out.
 
 use super::head::age;
 use super::quoted::name;

@@ -1,5 +1,5 @@
-//! What can be told of a completion that was stored before: which unit it is of, by its first line, and its title, computed anew
-//! from the unit's record.
+//! What can be told of a completion that was stored before: which unit it is of, by its first line, and its title,
+//! computed anew from the unit's record.
 
 use super::{Arrival, Task, tasks, title};
 use legwork_core::below::Below;

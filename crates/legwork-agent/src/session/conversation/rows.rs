@@ -1,5 +1,5 @@
-//! Results that wake nobody: they become part of the conversation together with the next message of its person, and are answered with
-//! it (MODE-6, DLV-14). Who can be woken gets what may wake by other ways.
+//! Results that wake nobody: they become part of the conversation together with the next message of its person, and are
+//! answered with it (MODE-6, DLV-14). Who can be woken gets what may wake by other ways.
 
 use super::Conversation;
 use crate::session::arrivals::{self, Taken, Waiting, Which};

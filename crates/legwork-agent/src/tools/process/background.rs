@@ -163,7 +163,8 @@ impl BackgroundProcesses {
         self.agents().present.remove(actor);
     }
 
-    /// Gives a running process of a subagent to whom it works for, if that one works in this process; it goes on after the subagent.
+    /// Gives a running process of a subagent to whom it works for, if that one works in this process; it goes on after
+    /// the subagent.
     pub(super) fn hand_off(&self, from: &Actor, id: &str, purpose: String) -> Result<HandedOff, String> {
         self.agents().hand_off(from, id, purpose)
     }

@@ -1,5 +1,5 @@
-//! What agents have to hear of processes that ended. An agent hears of it with its next step, unless somebody listens for it: then
-//! that waits until whoever listens has said it.
+//! What agents have to hear of processes that ended. An agent hears of it with its next step, unless somebody listens
+//! for it: then that waits until whoever listens has said it.
 //!
 //! It words nothing, and does not know which ends are worth a notice.
 

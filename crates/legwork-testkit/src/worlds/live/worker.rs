@@ -139,8 +139,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sends out children and waits for them, as one call, whichever attempt makes it. What they bring is read in the commit that
-    /// ends the claims.
+    /// Sends out children and waits for them, as one call, whichever attempt makes it. What they bring is read in the
+    /// commit that ends the claims.
     async fn delegate(&self, seq: u32) -> Result<(), StoreError> {
         let (answer, acknowledge) = match self.sent_out(seq).await {
             Ok(joined) => (Ok(told::of_all(&joined.record, &joined.below).join("\n")), joined.claims),

@@ -1,5 +1,5 @@
-//! `legwork delegate --detach`: the tasks are accepted for good and left to a worker in the background, which ends with them. The
-//! handle is printed; the results wait for `legwork results`, or for the conversation that `--session` names.
+//! `legwork delegate --detach`: the tasks are accepted for good and left to a worker in the background, which ends with
+//! them. The handle is printed; the results wait for `legwork results`, or for the conversation that `--session` names.
 
 use legwork_core::batch::{Lineage, NewBatch, Reach, Task, Ticket};
 use legwork_core::completion::{BackgroundHandle, HandleWords};

@@ -411,6 +411,8 @@ impl Dispatcher {
         for (delegation, why) in std::mem::take(&mut done.refused) {
             self.give_up(&delegation, &why, &mut done.effects);
         }
+        let book = &self.book;
+        done.effects.extend(self.commits.take_free(|effect| perform::delegations_of(effect, book)));
         // Trees are let go of last: what the same commit settled is told of while they are still known.
         let (partings, others): (Vec<Effect>, Vec<Effect>) =
             done.effects.into_iter().partition(|effect| matches!(effect, Effect::LetGo(_)));

@@ -7,7 +7,7 @@ use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{AppendError, Store, StoreError};
 use legwork_core::record::DelegationRecord;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What became of facts that were offered, in their order.
 pub(crate) struct Offered {
@@ -31,13 +31,10 @@ pub(crate) enum Fate {
 
 /// Offers facts in one commit. They may have been offered before, and what did not fail in the end may be offered again.
 pub(crate) async fn offer(store: &dyn Store, appends: &[Append]) -> Offered {
-    let (told, mut error) = match store.append(appends.to_vec()).await {
-        Ok(answers) => (answers.into_iter().map(Some).collect(), None),
-        Err(error) => (vec![None; appends.len()], Some(error)),
-    };
+    let Told { answers, mut error } = told(store, appends).await;
     let mut looked: HashMap<&DelegationId, Result<Option<DelegationRecord>, StoreError>> = HashMap::new();
     let mut fates = Vec::with_capacity(appends.len());
-    for (append, told) in appends.iter().zip(told) {
+    for (append, told) in appends.iter().zip(answers) {
         if told == Some(Ok(())) {
             fates.push(Fate::Recorded);
             continue;
@@ -60,6 +57,56 @@ pub(crate) async fn offer(store: &dyn Store, appends: &[Append]) -> Offered {
         });
     }
     Offered { fates, error }
+}
+
+/// What the store answered.
+struct Told {
+    /// To each append; none where the store failed.
+    answers: Vec<Option<Result<(), AppendError>>>,
+    error: Option<StoreError>,
+}
+
+/// Offers them together. What finds no room does not keep out what may find some: the facts of each delegation are then offered
+/// by themselves.
+async fn told(store: &dyn Store, appends: &[Append]) -> Told {
+    let error = match store.append(appends.to_vec()).await {
+        Ok(answers) => return Told { answers: answers.into_iter().map(Some).collect(), error: None },
+        Err(error) => error,
+    };
+    let mut told = Told { answers: vec![None; appends.len()], error: Some(error) };
+    let is_one = appends.iter().all(|append| append.delegation == appends[0].delegation);
+    if matches!(told.error, Some(StoreError::Full(_))) && !is_one {
+        one_by_one(store, appends, &mut told).await;
+    }
+    told
+}
+
+/// As many commits as there are delegations, as long as nothing else than room is lacking.
+async fn one_by_one(store: &dyn Store, appends: &[Append], told: &mut Told) {
+    told.error = None;
+    let mut tried = HashSet::new();
+    for Append { delegation, .. } in appends {
+        if !tried.insert(delegation) {
+            continue;
+        }
+        let places: Vec<usize> =
+            (0..appends.len()).filter(|place| appends[*place].delegation == *delegation).collect();
+        let own = places.iter().map(|place| appends[*place].clone()).collect();
+        match store.append(own).await {
+            Ok(answers) => {
+                for (place, answer) in places.into_iter().zip(answers) {
+                    told.answers[place] = Some(answer);
+                }
+            }
+            Err(error) => {
+                let lacks_room = matches!(error, StoreError::Full(_));
+                told.error.get_or_insert(error);
+                if !lacks_room {
+                    return;
+                }
+            }
+        }
+    }
 }
 
 /// Whether the append makes a delegation.

@@ -43,6 +43,8 @@ mod release;
 mod remains;
 #[path = "engine/requests.rs"]
 mod requests;
+#[path = "engine/room.rs"]
+mod room;
 #[path = "engine/scene.rs"]
 mod scene;
 #[path = "engine/slots.rs"]

@@ -251,6 +251,7 @@ impl ShakyStore {
                 })
             }
             Luck::Fails => Box::pin(async { Err(failure()) }),
+            Luck::NoRoom => Box::pin(async { Err(StoreError::Full("no space left on device".to_owned())) }),
             Luck::FailsLate => {
                 let done = self.under_way(call());
                 Box::pin(async move { done.await.and(Err(failure())) })

@@ -292,6 +292,12 @@ pub enum JoinError {
     /// The store could not be read or written.
     #[error("the results could not be stored or read: {0}; what is stored is kept, see `legwork results`")]
     Store(String),
+    /// The store took nothing of it for too long, so that it was given up here; the reason. Whoever asks for it again begins it
+    /// again.
+    #[error(
+        "the results could not be stored, and the work was given up here: {0}; what is stored is kept, see `legwork results`"
+    )]
+    GivenUp(String),
     /// The engine ended before all children had settled.
     #[error("the engine is shutting down; finished results are kept, see `legwork results`")]
     Closed,

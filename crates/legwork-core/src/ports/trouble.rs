@@ -3,7 +3,8 @@
 use std::time::Duration;
 use thiserror::Error;
 
-/// How long a store may take nothing before the work that waits for it is given up here and left to the next owner.
+/// How long a store may take nothing of some work, from the first of it that it did not take on, before that work is given up here
+/// and left to the next owner.
 pub const TROUBLE_MAX: Duration = Duration::from_secs(60);
 
 /// Why the store could not do what was asked.

@@ -5,7 +5,7 @@ use crate::offering::{Fate, Offered, is_new, offer};
 use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{AppendError, Pending, Store, StoreError, TROUBLE_MAX};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub(super) struct Commits {
     along: Vec<Effect>,
     /// Why the last commit failed, while facts of it are kept.
     trouble: Option<Trouble>,
+    /// Since when the store takes nothing of a delegation of which facts are kept.
+    untaken: HashMap<DelegationId, Instant>,
     /// How long the store is left alone after the next failure.
     pause: Duration,
     patience: Patience,
@@ -84,6 +86,7 @@ impl Commits {
             under_way: None,
             along: Vec::new(),
             trouble: None,
+            untaken: HashMap::new(),
             pause: FIRST_PAUSE,
             patience: Patience::Long,
         }
@@ -177,6 +180,7 @@ impl Commits {
             Some(error) => {
                 tracing::debug!(%error, "a commit failed of which nothing is to be offered again");
                 self.trouble = None;
+                self.untaken.clear();
                 self.pause = FIRST_PAUSE;
                 Done { effects, refused: refused.into_iter().collect() }
             }
@@ -188,6 +192,7 @@ impl Commits {
     }
 
     fn is_well(&mut self) {
+        self.untaken.clear();
         if let Some(trouble) = self.trouble.take() {
             let took = trouble.since.elapsed().as_secs();
             tracing::warn!("the store takes facts again, after {took} s; what was kept is recorded");
@@ -203,11 +208,11 @@ impl Commits {
         error: StoreError,
     ) -> Done {
         let since = self.trouble.as_ref().map_or_else(Instant::now, |trouble| trouble.since);
-        let too_long = since.elapsed() >= TROUBLE_MAX;
-        let error = if too_long { too_long_in_trouble(error) } else { self.first_told(error) };
-        if too_long {
-            let given_up = open.appends.iter().map(|append| append.delegation.clone());
-            refused.extend(given_up.map(|delegation| (delegation, Refused::Store(error.clone()))));
+        self.first_told(&error);
+        let given_up = self.untaken_for_too_long(&open.appends);
+        if !given_up.is_empty() {
+            let why = too_long_in_trouble(error.clone());
+            refused.extend(given_up.into_iter().map(|delegation| (delegation, Refused::Store(why.clone()))));
         }
         let later = std::mem::take(&mut self.next);
         let kept = open.appends.into_iter().chain(later.appends);
@@ -222,8 +227,20 @@ impl Commits {
         Done { effects, refused: refused.into_iter().collect() }
     }
 
+    /// Notes of which delegations the store takes nothing, and gives those that are given up: each has its own time, whatever
+    /// else is recorded meanwhile.
+    fn untaken_for_too_long(&mut self, open: &[Append]) -> Vec<DelegationId> {
+        let is_open = |delegation: &DelegationId| open.iter().any(|append| append.delegation == *delegation);
+        self.untaken.retain(|delegation, _| is_open(delegation));
+        for append in open {
+            self.untaken.entry(append.delegation.clone()).or_insert_with(Instant::now);
+        }
+        let given_up = self.untaken.extract_if(|_, since| since.elapsed() >= TROUBLE_MAX);
+        given_up.map(|(delegation, _)| delegation).collect()
+    }
+
     /// Says once what is wrong with the store.
-    fn first_told(&self, error: StoreError) -> StoreError {
+    fn first_told(&self, error: &StoreError) {
         let is_known = self.trouble.as_ref().is_some_and(|known| known.error.fault() == error.fault());
         if is_known {
             tracing::debug!(%error, "facts could not be recorded again");
@@ -231,7 +248,6 @@ impl Commits {
             let most = TROUBLE_MAX.as_secs();
             tracing::warn!(%error, "facts could not be recorded; they are kept and offered again for {most} s, and nothing new is taken meanwhile");
         }
-        error
     }
 
     /// With nothing to offer again there is nothing that could show the end of the trouble but the next call.
@@ -248,6 +264,20 @@ impl Commits {
         }
     }
 
+    /// Takes out the effects of delegations of which nothing is kept: what the store does not take of others does not hold them up.
+    pub(super) fn take_free(&mut self, delegations_of: impl Fn(&Effect) -> Vec<DelegationId>) -> Vec<Effect> {
+        if self.trouble.is_none() {
+            return Vec::new();
+        }
+        let Group { appends, effects } = &mut self.next;
+        let kept: HashSet<&DelegationId> = appends.iter().map(|append| &append.delegation).collect();
+        let is_free = |effect: &mut Effect| {
+            let waits_for = delegations_of(effect);
+            !waits_for.is_empty() && waits_for.iter().all(|id| !kept.contains(id))
+        };
+        effects.extract_if(.., is_free).collect()
+    }
+
     /// Drops the facts of a delegation that is given up, and takes out the effects that belong to it.
     pub(super) fn forget(
         &mut self,
@@ -255,6 +285,7 @@ impl Commits {
         concerns: impl Fn(&Effect) -> bool,
     ) -> Vec<Effect> {
         self.next.appends.retain(|append| append.delegation != *delegation);
+        self.untaken.remove(delegation);
         self.next.effects.extract_if(.., |effect| concerns(effect)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use super::announce::Ended;
 use super::commit::Refused;
 use super::{Dispatcher, SETTLED_KEPT};
-use crate::book::{Effect, Event, Warning};
+use crate::book::{Book, Effect, Event, Warning};
 use crate::line::EngineLine;
 use crate::runner::{Run, Runner};
 use crate::steering;
@@ -11,7 +11,9 @@ use legwork_core::batch::Reach;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
-use legwork_core::ports::{AppendError, Assignment, DispatchError, LiveEvent, StopNotice, Unrecorded};
+use legwork_core::ports::{
+    AppendError, Assignment, DispatchError, LiveEvent, StopNotice, StoreError, Unrecorded,
+};
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
@@ -260,7 +262,7 @@ impl Dispatcher {
         }
         let told = match why {
             // Those who join find in the store whose it is now, and what has become of it.
-            Refused::Append(_) => Ok(()),
+            Refused::Append(_) | Refused::Store(StoreError::Fenced(_)) => Ok(()),
             Refused::Store(error) => Err(error.to_string()),
         };
         for unit in units {
@@ -309,6 +311,24 @@ impl Dispatcher {
 fn answer(callers: Option<Vec<oneshot::Sender<Result<(), String>>>>, answer: &Result<(), String>) {
     for caller in callers.unwrap_or_default() {
         caller.send(answer.clone()).ok();
+    }
+}
+
+/// The delegations whose facts an effect waits for; none where that is not known. A stop may rest on an earlier one, of others too.
+pub(super) fn delegations_of(effect: &Effect, book: &Book) -> Vec<DelegationId> {
+    let of_child = |child: &ChildId| book.child(child).map(|(known, _)| known.accepted.delegation.clone());
+    match effect {
+        Effect::Accept(_, ticket) => vec![ticket.delegation.clone()],
+        Effect::AllSettled(id) => vec![id.clone()],
+        Effect::LetGo(delegations) => delegations.clone(),
+        Effect::Start(child)
+        | Effect::GrantSlot(child)
+        | Effect::Settled(child, _)
+        | Effect::Ask(child, _)
+        | Effect::Warn(child, _)
+        | Effect::Abort(child) => of_child(child).into_iter().collect(),
+        Effect::Record(append) => vec![append.delegation.clone()],
+        Effect::Stopped(..) | Effect::Refuse(..) => Vec::new(),
     }
 }
 

@@ -27,7 +27,7 @@ impl Handle {
         let mut was_taken_up = false;
         loop {
             let settled = self.settled_here(delegation, unit).await;
-            settled.ok_or(JoinError::Closed)?.map_err(JoinError::Store)?;
+            settled.ok_or(JoinError::Closed)?.map_err(JoinError::GivenUp)?;
             let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
             let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
             if was_taken_up {
@@ -88,7 +88,7 @@ impl Handle {
     /// Fails with the reason for what this process gave up and nobody took since.
     async fn is_not_given_up(&self, record: &DelegationRecord) -> Result<(), JoinError> {
         match self.hold_of(record).await.map_err(not_recovered)? {
-            Hold::GivenUp(why) => Err(JoinError::Store(why)),
+            Hold::GivenUp(why) => Err(JoinError::GivenUp(why)),
             Hold::InHand | Hold::NotHere => Ok(()),
         }
     }

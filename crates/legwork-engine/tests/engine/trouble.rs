@@ -72,7 +72,7 @@ async fn k08_work_that_can_never_be_recorded_is_given_up_with_the_reason() {
     scene.troupe.say("told");
     let begun = Instant::now();
     let joined = scene.handle.join(&ticket.delegation).await;
-    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    assert!(matches!(&joined, Err(JoinError::GivenUp(why)) if why.contains("no space left")), "{joined:?}");
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_secs(60) && waited < Duration::from_secs(70), "{waited:?}");
     scene.troupe.until(|counts| counts.here.is_empty()).await;
@@ -99,7 +99,7 @@ async fn k35_work_that_was_given_up_is_in_nobodys_hand_and_goes_on_once_the_stor
     scene.troupe.until(|counts| counts.here.is_empty()).await;
     assert_eq!(hold().await, Hold::InHand, "its end waits for the store");
     let joined = scene.handle.join(id).await;
-    assert!(matches!(joined, Err(JoinError::Store(_))), "{joined:?}");
+    assert!(matches!(joined, Err(JoinError::GivenUp(_))), "{joined:?}");
     assert_eq!(hold().await, Hold::GivenUp(full().remarked("for 60 s").to_string()));
     scene.store.open();
     let recovered = scene.recover(&Orphans::Of(id.clone())).await;
@@ -179,7 +179,10 @@ async fn k35_a_delegation_that_the_store_refuses_is_dropped_and_no_other() {
     scene.handle.stop(Scope::Child(refused.children[0].clone()), StopReason::Cancelled, Force::Ask).await;
     // Deadline: in paused time a wait for something that never comes would turn for ever.
     let joined = timeout(Duration::from_secs(3600), join).await.expect("it does not wait for ever");
-    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("does not want it")), "{joined:?}");
+    assert!(
+        matches!(&joined, Err(JoinError::GivenUp(why)) if why.contains("does not want it")),
+        "{joined:?}"
+    );
     scene.troupe.until(|counts| counts.here == ["until told"]).await;
     scene.troupe.say("told");
     scene.joined(&ours).await;
@@ -266,7 +269,10 @@ async fn inv_28_a_run_that_could_not_be_recorded_is_not_settled_and_its_tree_goe
         scene.troupe.say("told");
     });
     for joined in [above, within] {
-        assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+        assert!(
+            matches!(&joined, Err(JoinError::GivenUp(why)) if why.contains("no space left")),
+            "{joined:?}"
+        );
     }
     scene.troupe.until(|counts| counts.here == ["until more"]).await;
     assert_eq!(scene.outcomes(&ticket).await, [None, Some(Outcome::Succeeded)]);
@@ -317,7 +323,7 @@ async fn k35_a_wait_for_what_is_never_recorded_ends_with_the_reason() {
     let ticket = never_recorded(&scene).await;
     // Deadline: in paused time a wait for something that never comes would turn for ever.
     let joined = timeout(FOR_EVER, scene.handle.join(&ticket.delegation)).await.expect("it ends");
-    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    assert!(matches!(&joined, Err(JoinError::GivenUp(why)) if why.contains("no space left")), "{joined:?}");
     assert_eq!(scene.troupe.counts().came, 2, "a join takes it up once");
     // As `results --wait` goes about it.
     for came in 2..6 {
@@ -385,7 +391,7 @@ async fn k35_a_join_of_what_was_given_up_here_and_cannot_go_on_here_ends_with_th
     scene.store.open();
     // Deadline: in paused time a wait for something that never comes would turn for ever.
     let joined = timeout(FOR_EVER, scene.handle.join(&ticket.delegation)).await.expect("it ends");
-    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    assert!(matches!(&joined, Err(JoinError::GivenUp(why)) if why.contains("no space left")), "{joined:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,7 +405,7 @@ async fn k35_what_cannot_even_be_left_is_waited_for_no_longer_than_a_store_in_tr
     scene.pass(Duration::from_secs(1)).await;
     // Deadline: in paused time a wait for something that never comes would turn for ever.
     let joined = timeout(FOR_EVER, scene.handle.join(&ticket.delegation)).await.expect("it ends");
-    assert!(matches!(&joined, Err(JoinError::Store(why)) if why.contains("no space left")), "{joined:?}");
+    assert!(matches!(&joined, Err(JoinError::GivenUp(why)) if why.contains("no space left")), "{joined:?}");
     shaky.recover();
     scene.pass(Duration::from_secs(10)).await;
     assert!(scene.stored(&ticket.delegation).await.owner.gone, "it is left after all");

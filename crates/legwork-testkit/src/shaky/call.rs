@@ -72,6 +72,8 @@ pub enum Luck {
     Slow(Duration),
     /// It fails and nothing is done.
     Fails,
+    /// There is no room for it, and nothing is done.
+    NoRoom,
     /// It is carried out, and fails all the same.
     FailsLate,
     /// The process dies before it is carried out: there is never an answer.

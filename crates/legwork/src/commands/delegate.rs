@@ -236,7 +236,7 @@ impl From<JoinError> for CliError {
     fn from(error: JoinError) -> CliError {
         let kind = match &error {
             JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed => Kind::Internal,
-            JoinError::Store(_) => Kind::State,
+            JoinError::Store(_) | JoinError::GivenUp(_) => Kind::State,
         };
         CliError::new(kind, error.to_string())
     }

@@ -96,6 +96,25 @@ fn k35_a_wait_whose_engine_gives_the_work_up_again_and_again_ends_and_says_how_o
     assert_eq!(later.code, 0, "nothing was lost: {later}");
 }
 
+/// Also where the steps of a subagent are what the store does not take any more, which is seen before the lease is.
+#[test]
+fn inv_30_delegate_waits_for_what_was_taken_from_its_attempt() {
+    for form in [&[][..], &["--json"]] {
+        let child = Script::from_fn(|_| gate("here").say("it is done"));
+        let server = ScriptedServer::start(Scripts::default().otherwise(child));
+        let home = Home::with(&server);
+        let running = home.legwork(&[&["delegate", "--goal", "any"], form].concat()).start();
+        running.delegation();
+        server.gate("here").wait_waiting(1);
+        let database = Connection::open(home.database()).expect("it opens");
+        database.busy_timeout(PATIENCE).expect("a limit can be set");
+        database.execute("UPDATE delegations SET epoch = epoch + 1", ()).expect("it is written");
+        server.gate("here").open();
+        let ended = running.wait();
+        assert_eq!((ended.code, ended.stdout.contains("it is done")), (0, true), "{ended}");
+    }
+}
+
 #[test]
 fn tail_says_that_nobody_writes_what_it_follows() {
     let child = Script::from_fn(|_| gate("here").say("it is done"));

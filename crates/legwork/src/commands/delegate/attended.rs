@@ -209,7 +209,7 @@ impl<'a> Attended<'a> {
 fn ended(joined: Result<Box<Joined>, JoinError>) -> Result<Ended, CliError> {
     match joined {
         Ok(joined) => Ok(Ended::Settled(joined)),
-        Err(JoinError::Store(why)) => Ok(Ended::Unsettled(why)),
+        Err(JoinError::Store(why) | JoinError::GivenUp(why)) => Ok(Ended::Unsettled(why)),
         Err(error @ (JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed)) => {
             Err(error.into())
         }
@@ -220,6 +220,8 @@ fn ended(joined: Result<Box<Joined>, JoinError>) -> Result<Ended, CliError> {
 struct Joins<'a> {
     units: FuturesUnordered<Pending<'a, (UnitId, Result<Joined, JoinError>)>>,
     all: Pending<'a, Result<Joined, JoinError>>,
+    /// Why the work was given up while units were waited for.
+    given_up: Option<JoinError>,
 }
 
 impl<'a> Joins<'a> {
@@ -232,7 +234,7 @@ impl<'a> Joins<'a> {
                 Box::pin(async move { (unit.id.clone(), join.await) }) as Pending<'_, _>
             }));
         }
-        Joins { units, all: handle.join(delegation) }
+        Joins { units, all: handle.join(delegation), given_up: None }
     }
 
     /// What settles next. Dropping the future loses nothing.
@@ -243,8 +245,13 @@ impl<'a> Joins<'a> {
                 // The last one comes with the whole, which also claims what these waits have claimed, and what stands in the way
                 // of a unit is told by the whole. All are waited for: a claim that is under way when its wait is dropped is
                 // seen by nobody.
+                Err(given_up @ JoinError::GivenUp(_)) => self.given_up = Some(given_up),
                 Ok(_) | Err(_) => {}
             }
+        }
+        // To wait for the whole from now on would be to ask for it again, and begin it again.
+        if let Some(given_up) = self.given_up.take() {
+            return Settled::All(Err(given_up));
         }
         Settled::All((&mut self.all).await.map(Box::new))
     }
@@ -271,4 +278,31 @@ pub(super) async fn note(
 /// What is said of results that could not be printed.
 pub(super) fn kept(id: &DelegationId) -> String {
     format!("the results are kept: `legwork results {id}` prints them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A unit that was given up is told, and the whole is not waited for: that would begin it again.
+    /// Proves K35.
+    #[tokio::test]
+    async fn k35_delegate_begins_nothing_again_that_was_given_up() {
+        let unit = |unit: &str, joined| {
+            let unit = UnitId::from_stored(unit);
+            Box::pin(async move { (unit, joined) }) as Pending<'_, _>
+        };
+        let why = || JoinError::GivenUp("no space left, for 60 s".to_owned());
+        let begun_again = async { panic!("it is begun again") };
+        let mut joins = Joins {
+            units: FuturesUnordered::from_iter([
+                unit("deleg_1-1", Err(why())),
+                unit("deleg_1-2", Err(why())),
+            ]),
+            all: Box::pin(begun_again),
+            given_up: None,
+        };
+        let Settled::All(Err(error)) = joins.next().await else { panic!("something settled") };
+        assert_eq!(error, why());
+    }
 }

@@ -318,7 +318,10 @@ impl Conversations for GatedStore {
         self.inner.session(id)
     }
 
-    fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>> {
+    fn sessions(
+        &self,
+        folder: Option<&str>,
+    ) -> Pending<'_, Result<Listed<SessionRecord, SessionId>, StoreError>> {
         self.inner.sessions(folder)
     }
 

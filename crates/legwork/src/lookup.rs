@@ -2,7 +2,7 @@
 //! and a beginning must be that of one thing only.
 
 use legwork_core::ids::{DelegationId, SessionId};
-use legwork_core::ports::{Conversations, Facts, Found, SessionRecord};
+use legwork_core::ports::{Conversations, Facts, Found, Listed, SessionRecord};
 use legwork_core::record::DelegationRecord;
 use legwork_sqlite::SqliteStore;
 
@@ -53,7 +53,11 @@ pub async fn find(invocation: &Invocation, store: &SqliteStore, typed: &str) -> 
     let mut found = store.find(typed).await?;
     if !found.iter().any(|found| id_of(found) == typed) {
         let folder = invocation.paths.folder_text();
-        found = with_names(found, store.sessions(None).await?, typed, &folder);
+        let Listed { rows: sessions, unreadable } = store.sessions(None).await?;
+        found = with_names(found, sessions, typed, &folder);
+        if found.is_empty() && !unreadable.is_empty() {
+            return Err(unknown_beside(typed, unreadable.len()));
+        }
     }
     match (found.pop(), found.is_empty()) {
         (None, _) => Err(unknown(typed)),
@@ -82,10 +86,38 @@ pub async fn session(
     match found? {
         Target::Session(id) => store.session(&id).await?.ok_or_else(|| unknown(typed).with_hint(hint)),
         Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => {
-            let message = format!("{} is not a session", shortened(typed));
-            Err(CliError::new(Kind::NotFound, message).with_hint(hint))
+            Err(no_session(typed).with_hint(hint))
         }
     }
+}
+
+/// The id of the session that `typed` names, which may be one that cannot be read.
+///
+/// # Errors
+/// As [`session`].
+pub async fn session_id(
+    invocation: &Invocation,
+    store: &SqliteStore,
+    typed: &str,
+) -> Result<SessionId, CliError> {
+    match find(invocation, store, typed).await? {
+        Target::Session(id) => Ok(id),
+        Target::Delegation(_) | Target::Unit(..) | Target::Child(..) => Err(no_session(typed)),
+    }
+}
+
+fn no_session(typed: &str) -> CliError {
+    CliError::new(Kind::NotFound, format!("{} is not a session", shortened(typed)))
+}
+
+/// The same where some session may have the name and cannot be read.
+fn unknown_beside(typed: &str, unreadable: usize) -> CliError {
+    let message = format!(
+        "nothing that can be read in this state folder has the id or name {}; {unreadable} session(s) cannot be read, nor can \
+         their names",
+        shortened(typed)
+    );
+    CliError::new(Kind::NotFound, message).with_hint("`legwork sessions --all` lists their ids")
 }
 
 /// The failure when there is nothing of that name.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use legwork_core::ids::SessionId;
 use legwork_core::letters::reorders_or_hides;
-use legwork_core::ports::{Conversations, Held, SessionKind, SessionRecord};
+use legwork_core::ports::{Conversations, Held, Listed, SessionKind, SessionRecord};
 use legwork_core::record::OwnerRecord;
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
@@ -120,9 +120,23 @@ pub async fn to_resume(
 
 async fn newest(invocation: &Invocation, store: &SqliteStore) -> Result<SessionRecord, CliError> {
     let folder = invocation.paths.folder_text();
-    let sessions = store.sessions(Some(&folder)).await?;
+    let Listed { rows: sessions, unreadable } = store.sessions(Some(&folder)).await?;
+    tell_unreadable(invocation.voice(), &unreadable);
     let conversations = sessions.into_iter().filter(is_conversation);
     conversations.max_by_key(|known| known.last).ok_or_else(|| none_here(invocation))
+}
+
+/// Names sessions that cannot be read: one of them may be what was meant.
+pub fn tell_unreadable(voice: Voice, ids: &[SessionId]) {
+    ids.iter().for_each(|id| voice.tell(&format!("warning: {}", unreadable(id))));
+}
+
+/// What is said of a session that cannot be read.
+pub fn unreadable(id: &SessionId) -> String {
+    format!(
+        "what is stored of the session {id} cannot be read, so that nobody can open it; everything else goes on. Keep a copy of the \
+         state folder; `legwork doctor` says more, and what to do"
+    )
 }
 
 fn none_here(invocation: &Invocation) -> CliError {

@@ -4,7 +4,7 @@
 
 use legwork_core::below::Receiver;
 use legwork_core::delivery::{DeliveryState, ParkReason};
-use legwork_core::ports::{Conversations, Facts, SessionRecord};
+use legwork_core::ports::{Conversations, Facts, SessionRecord, StoreError};
 use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_sqlite::SqliteStore;
 
@@ -18,6 +18,8 @@ pub struct Whereabouts<'a> {
     record: &'a DelegationRecord,
     place: usize,
     session: Option<SessionRecord>,
+    /// What is stored of the session cannot be read.
+    is_unreadable: bool,
     /// Who takes the results.
     receiver: Receiver,
     /// Who has claimed the results, if that can be told.
@@ -37,7 +39,11 @@ impl<'a> Whereabouts<'a> {
         record: &'a DelegationRecord,
         place: usize,
     ) -> Result<Whereabouts<'a>, CliError> {
-        let session = store.session(&record.accepted.lineage.session).await?;
+        let (session, is_unreadable) = match store.session(&record.accepted.lineage.session).await {
+            Ok(session) => (session, false),
+            Err(StoreError::Corrupt(_)) => (None, true),
+            Err(error) => return Err(error.into()),
+        };
         let claimant = record.deliveries[place].claimant();
         let taker = match claimant {
             Some(claimant) => store.owner(&OwnerRecord::id_of_claimant(claimant)).await?,
@@ -45,7 +51,7 @@ impl<'a> Whereabouts<'a> {
         };
         let has_worker = outliving::has_worker(invocation, record);
         let receiver = Receiver::of(store, record).await?;
-        Ok(Whereabouts { record, place, session, receiver, taker, has_worker })
+        Ok(Whereabouts { record, place, session, is_unreadable, receiver, taker, has_worker })
     }
 
     /// The sentence.
@@ -139,7 +145,11 @@ impl<'a> Whereabouts<'a> {
     fn next(&self) -> String {
         let accepted = &self.record.accepted;
         let (session, id) = (&accepted.lineage.session, &accepted.delegation);
-        if self.session.as_ref().is_some_and(session_choice::is_conversation) {
+        if self.is_unreadable {
+            format!(
+                "the session {session} cannot be read, so that nobody takes it there; `legwork results {id}` prints it, `legwork doctor` says more"
+            )
+        } else if self.session.as_ref().is_some_and(session_choice::is_conversation) {
             format!(
                 "it comes in when {session} is opened again (`legwork chat --resume {session}`); `legwork results {id}` shows it now"
             )
@@ -157,6 +167,9 @@ impl<'a> Whereabouts<'a> {
             (Some(parent), _) => format!("to the subagent {parent}, which asked for it"),
             (_, Some(session)) if session_choice::is_conversation(session) => {
                 format!("to the conversation {}", lineage.session)
+            }
+            (_, None) if self.is_unreadable => {
+                format!("to the session {}, which cannot be read", lineage.session)
             }
             (_, Some(_) | None) => "by being printed".to_owned(),
         }

@@ -232,7 +232,10 @@ pub trait Conversations: Send + Sync {
     fn session(&self, id: &SessionId) -> Pending<'_, Result<Option<SessionRecord>, StoreError>>;
 
     /// The sessions of `folder`, or all, newest first.
-    fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>>;
+    fn sessions(
+        &self,
+        folder: Option<&str>,
+    ) -> Pending<'_, Result<Listed<SessionRecord, SessionId>, StoreError>>;
 
     /// Opens a session for `owner`, which must have entered: from then on nobody else writes to it. `instead_of`
     /// names the holder that the caller has proved dead; a session that somebody else holds stays with them.

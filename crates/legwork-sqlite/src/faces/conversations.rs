@@ -4,7 +4,9 @@ use crate::SqliteStore;
 use crate::sql::{history, sessions};
 use legwork_core::ids::{OwnerId, SessionId};
 use legwork_core::message::Message;
-use legwork_core::ports::{Conversations, Held, NewSession, Pending, SessionRecord, StoreError, Turn};
+use legwork_core::ports::{
+    Conversations, Held, Listed, NewSession, Pending, SessionRecord, StoreError, Turn,
+};
 
 impl Conversations for SqliteStore {
     fn create_session(&self, session: NewSession, holder: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
@@ -17,7 +19,10 @@ impl Conversations for SqliteStore {
         Box::pin(self.read(move |connection| sessions::session(connection, &id)))
     }
 
-    fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>> {
+    fn sessions(
+        &self,
+        folder: Option<&str>,
+    ) -> Pending<'_, Result<Listed<SessionRecord, SessionId>, StoreError>> {
         let folder = folder.map(str::to_owned);
         Box::pin(self.read(move |connection| sessions::sessions(connection, folder.as_deref())))
     }

@@ -1,10 +1,11 @@
 //! Sessions: who has them open, what they are called, and their end. Their messages are in `history`.
 
 use super::{fence, owners, prune};
-use crate::encoding::{counter, to_json};
+use crate::encoding::{counter, name, to_json};
 use crate::failure::Failure;
 use legwork_core::ids::{OwnerId, SessionId};
-use legwork_core::ports::{Held, NewSession, SessionKind, SessionRecord};
+use legwork_core::ports::{Held, Listed, NewSession, SessionKind, SessionRecord};
+use legwork_core::record::OwnerRecord;
 use legwork_core::steering::Scope;
 use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -59,19 +60,29 @@ fn check_name(
 pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Option<SessionRecord>, Failure> {
     let mut statement = connection.prepare_cached(&format!("{RECORDS} WHERE s.id = ?1"))?;
     let mut rows = statement.query((id.as_str(),))?;
-    rows.next()?.map(record).transpose()
+    let record = rows.next()?.map(record).transpose();
+    record.map_err(|failure| failure.reading(id.as_str()))
 }
 
-/// The sessions of a folder, or all, newest first.
-pub(crate) fn sessions(connection: &Connection, folder: Option<&str>) -> Result<Vec<SessionRecord>, Failure> {
+/// The sessions of a folder, or all, newest first, beside those that cannot be read.
+pub(crate) fn sessions(
+    connection: &Connection,
+    folder: Option<&str>,
+) -> Result<Listed<SessionRecord, SessionId>, Failure> {
     let sql = format!("{RECORDS} WHERE ?1 IS NULL OR s.folder = ?1 ORDER BY s.no DESC");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query((folder,))?;
-    let mut records = Vec::new();
+    let mut listed = Listed::default();
     while let Some(row) = rows.next()? {
-        records.push(record(row)?);
+        match record(row) {
+            Ok(record) => listed.rows.push(record),
+            Err(failure) if failure.is_damaged_row() => {
+                listed.unreadable.push(SessionId::from_stored(name(row, 5)?));
+            }
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(records)
+    Ok(listed)
 }
 
 fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
@@ -96,7 +107,7 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
 fn kind(word: &str) -> Result<SessionKind, Failure> {
     let kinds = [SessionKind::Chat, SessionKind::Run, SessionKind::Shell];
     let kind = kinds.into_iter().find(|kind| kind.as_str() == word);
-    kind.ok_or_else(|| Failure::corrupt(format!("a session is stored as a {word}")))
+    kind.ok_or_else(|| Failure::corrupt("a session is stored as a kind that there is not"))
 }
 
 /// Opens a session for `owner`, unless somebody else than `instead_of` has it.
@@ -106,8 +117,8 @@ pub(crate) fn hold(
     (owner, instead_of): (&OwnerId, Option<&OwnerId>),
 ) -> Result<Held, Failure> {
     fence::known_owner(connection, owner)?;
-    let Some(record) = session(connection, id)? else { return Ok(Held::Unknown) };
-    if let Some(holder) = record.holder
+    let Some(no) = fence::number_of_session(connection, id)? else { return Ok(Held::Unknown) };
+    if let Some(holder) = holder(connection, no)?
         && holder.id != *owner
         && Some(&holder.id) != instead_of
     {
@@ -116,6 +127,15 @@ pub(crate) fn hold(
     let mut statement = connection.prepare_cached("UPDATE sessions SET holder = ?2 WHERE id = ?1")?;
     statement.execute((id.as_str(), owner.as_str()))?;
     Ok(Held::Here)
+}
+
+/// Who has a session open. What else stands in its row is not read: it may be damaged, and is deleted all the same.
+fn holder(connection: &Connection, no: i64) -> Result<Option<OwnerRecord>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL \
+         FROM sessions s JOIN owners o ON o.id = s.holder WHERE s.no = ?1",
+    )?;
+    Ok(statement.query_row((no,), |row| owners::record(row, 0)).optional()?)
 }
 
 /// Closes a session that `owner` holds.
@@ -138,7 +158,7 @@ pub(crate) fn rename(connection: &Connection, id: &SessionId, name: Option<&str>
 /// Removes a session and what is only its own.
 pub(crate) fn delete(connection: &Connection, id: &SessionId) -> Result<(), Failure> {
     let no = fence::number_of_session(connection, id)?.ok_or_else(|| unknown(id))?;
-    if let Some(holder) = session(connection, id)?.and_then(|record| record.holder) {
+    if let Some(holder) = holder(connection, no)? {
         return Err(Failure::conflict(format!("{id} is open in {}; close it first", holder.claimant())));
     }
     let delegations = removable(connection, id)?;

@@ -206,7 +206,7 @@ async fn a_file_of_version_1_is_brought_up_with_everything_in_it() {
     old.execute_batch(OLD_CONTENT).expect("the rows fit");
     drop(old);
     let store = open(&path);
-    let sessions = store.sessions(Some("/p")).await.expect("readable");
+    let sessions = store.sessions(Some("/p")).await.expect("readable").rows;
     let names: Vec<_> = sessions.iter().map(|record| record.session.name.as_deref()).collect();
     assert_eq!(names, [None, None, Some("twin"), Some("twin (ses_a)")]);
     let openings: Vec<_> = sessions.iter().map(|record| record.opening.as_deref()).collect();

@@ -5,7 +5,9 @@ use super::state::State;
 use super::store::MemoryStore;
 use legwork_core::ids::{OwnerId, SessionId};
 use legwork_core::message::Message;
-use legwork_core::ports::{Conversations, Held, NewSession, Pending, SessionRecord, StoreError, Turn};
+use legwork_core::ports::{
+    Conversations, Held, Listed, NewSession, Pending, SessionRecord, StoreError, Turn,
+};
 
 impl Conversations for MemoryStore {
     fn create_session(&self, session: NewSession, holder: &OwnerId) -> Pending<'_, Result<(), StoreError>> {
@@ -16,12 +18,15 @@ impl Conversations for MemoryStore {
         self.now(|state| Ok(state.session(id).map(|session| session.record.clone())))
     }
 
-    fn sessions(&self, folder: Option<&str>) -> Pending<'_, Result<Vec<SessionRecord>, StoreError>> {
+    fn sessions(
+        &self,
+        folder: Option<&str>,
+    ) -> Pending<'_, Result<Listed<SessionRecord, SessionId>, StoreError>> {
         self.now(|state| {
             let newest_first = state.sessions.iter().rev().map(|session| &session.record);
             let wanted =
                 newest_first.filter(|record| folder.is_none_or(|folder| record.session.folder == folder));
-            Ok(wanted.cloned().collect())
+            Ok(Listed { rows: wanted.cloned().collect(), unreadable: Vec::new() })
         })
     }
 

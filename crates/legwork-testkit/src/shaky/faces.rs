@@ -257,7 +257,7 @@ impl Conversations for ShakyStore {
     passed_on! {
         create_session(session: NewSession, holder: &OwnerId) -> ();
         session(id: &SessionId) -> Option<SessionRecord>;
-        sessions(folder: Option<&str>) -> Vec<SessionRecord>;
+        sessions(folder: Option<&str>) -> Listed<SessionRecord, SessionId>;
         hold_session(id: &SessionId, owner: &OwnerId, instead_of: Option<&OwnerId>) -> Held;
         release_session(id: &SessionId, owner: &OwnerId) -> ();
         rename_session(id: &SessionId, name: Option<&str>) -> ();
@@ -280,7 +280,7 @@ impl ShakyStore {
                 due.rows.iter_mut().for_each(|due| due.place = LAST_PLACE - due.place);
             }
             Some(Bend::ReadyOfStrangers) => {
-                let others = self.inner.sessions(None).await?.into_iter().map(|other| other.session.id);
+                let others = self.inner.sessions(None).await?.rows.into_iter().map(|other| other.session.id);
                 for (other, first) in others.zip((1..).map(|number: u64| number * LAST_PLACE)) {
                     let strangers = self.inner.due(&other, 0, usize::MAX).await?;
                     due.rows.extend(

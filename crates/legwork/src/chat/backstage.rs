@@ -10,7 +10,7 @@ use legwork_core::batch::Reach;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    Conversations, Delegator, Facts, Pending, Runner, SessionRecord, SessionView, StopNotice,
+    Conversations, Delegator, Facts, Listed, Pending, Runner, SessionRecord, SessionView, StopNotice,
 };
 use legwork_core::steering::Scope;
 use legwork_engine::Handle;
@@ -131,7 +131,8 @@ impl Host for Backstage {
     fn sessions(&self) -> Pending<'_, Result<Vec<String>, String>> {
         Box::pin(async move {
             let folder = self.invocation.paths.folder_text();
-            let mut sessions = self.store.sessions(Some(&folder)).await.map_err(|error| error.to_string())?;
+            let listed = self.store.sessions(Some(&folder)).await.map_err(|error| error.to_string())?;
+            let Listed { rows: mut sessions, unreadable } = listed;
             sessions.retain(crate::session_choice::is_conversation);
             let more = sessions.len().saturating_sub(SESSIONS_MAX);
             let mut lines: Vec<String> =
@@ -139,6 +140,7 @@ impl Host for Backstage {
             if more > 0 {
                 lines.push(format!("… and {more} older ones, see `legwork sessions`"));
             }
+            lines.extend(unreadable.iter().map(|id| format!("{id}  cannot be read, see `legwork doctor`")));
             lines.push("`legwork chat --resume ID` goes on with one".to_owned());
             Ok(lines)
         })

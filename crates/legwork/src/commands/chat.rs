@@ -194,7 +194,7 @@ async fn meant(
     let folder = workplace.setting.folder.clone();
     let name = args.session.as_deref().map(session_choice::name).transpose()?;
     if let Some(name) = &name {
-        let known = workplace.store.sessions(Some(&folder)).await?;
+        let known = workplace.store.sessions(Some(&folder)).await?.rows;
         if let Some(known) = known.into_iter().find(|known| known.session.name.as_ref() == Some(name)) {
             return Ok(known.into());
         }

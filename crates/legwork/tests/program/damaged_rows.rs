@@ -288,3 +288,53 @@ fn worker_told(stderr: &str, session: &str, id: &str) -> usize {
     let told = format!("the session {session} cannot be read, so that the results of {id} stay");
     stderr.lines().filter(|line| line.contains(&told)).count()
 }
+
+/// It is named wherever sessions are listed, the others are found by the beginning of their ids and by their names, and it can be
+/// deleted, once nothing of it is at work.
+/// Proves K35.
+#[test]
+fn k35_one_session_that_cannot_be_read_stops_no_list_and_can_be_deleted() {
+    let server = pieces();
+    let home = Home::with(&server);
+    let (damaged, ids) = left_behind(&server, &home);
+    let other = home.legwork(&["run", "hello again", "--json"]).run();
+    let other = other.json()["session_id"].as_str().expect("an id").to_owned();
+    change(&home, "UPDATE sessions SET kind = 'SECRET' WHERE id = ?1", &damaged);
+    let listed = home.legwork(&["sessions", "list", "--json"]).run();
+    assert_eq!((listed.code, &listed.json()["unreadable"]), (0, &json!([damaged])), "{listed}");
+    assert_eq!(listed.json()["sessions"][0]["session_id"], json!(other), "{listed}");
+    assert!(listed.stderr.contains(&damaged) && listed.stderr.contains("legwork doctor"), "{listed}");
+    let text = home.legwork(&["sessions"]).run();
+    assert!(text.stdout.contains(&format!("{damaged}  cannot be read")), "{text}");
+    let begun = &other[..other.len() - 1];
+    let shown = home.legwork(&["sessions", "show", begun, "--json"]).run();
+    assert_eq!((shown.code, &shown.json()["session_id"]), (0, &json!(other)), "{shown}");
+    let nobodys = home.legwork(&["sessions", "show", "no-such-name", "--json"]).run();
+    nobodys.assert_refused(4, "not_found", &["cannot be read"]);
+    let last = home.legwork(&["run", "and?", "--last", "--json"]).run();
+    assert_eq!((last.code, &last.json()["session_id"]), (0, &json!(other)), "{last}");
+    assert!(last.stderr.contains(&damaged), "it may be what was meant: {last}");
+    let opened = home.legwork(&["run", "and?", "--resume", &damaged, "--json"]).run();
+    opened.assert_refused(3, "state", &[&damaged, "legwork doctor"]);
+    let delete = || home.legwork(&["sessions", "delete", &damaged, "--yes", "--json"]).run();
+    delete().assert_refused(1, "refused", &["not finished", "nothing was deleted"]);
+    let stopped = home.legwork(&["stop", "--session", &damaged]).run();
+    assert_eq!(stopped.code, 0, "{stopped}");
+    delete().assert_refused(1, "refused", &["have not arrived", "nothing was deleted"]);
+    for id in &ids {
+        let printed = results(&home, id);
+        assert_eq!(printed.statuses(), ["interrupted"], "{printed}");
+        let found = home.legwork(&["show", id]).run();
+        assert!(found.stdout.contains(&format!("the session {damaged} cannot be read")), "{found}");
+        assert_eq!(home.legwork(&["dismiss", id]).run().code, 0, "printing it delivers nothing");
+    }
+    let doctor = home.legwork(&["doctor", "--json"]).run();
+    assert!(doctor.code == 1 && doctor.stdout.contains(&format!("sessions delete {damaged}")), "{doctor}");
+    let deleted = delete();
+    assert_eq!((deleted.code, &deleted.json()["session_id"]), (0, &json!(damaged)), "{deleted}");
+    let doctor = home.legwork(&["doctor", "--json"]).run();
+    assert_eq!(doctor.code, 0, "{doctor}");
+    for told in [listed, text, last, opened, stopped, deleted] {
+        assert!(!format!("{told}").contains(SECRET), "{told}");
+    }
+}

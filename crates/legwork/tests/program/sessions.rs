@@ -54,7 +54,7 @@ fn text(value: &Value) -> &str {
 #[test]
 fn sessions_are_listed_newest_first_and_by_folder() {
     let home = Home::without_model();
-    assert_eq!(json(&sessions(&home, &[])), json!({"sessions": [], "more": 0}));
+    assert_eq!(json(&sessions(&home, &[])), json!({"sessions": [], "unreadable": [], "more": 0}));
     assert!(home.legwork(&["sessions"]).run().stdout.contains("no session is stored"));
     assert!(!home.state().exists(), "looking makes nothing");
     let server = ScriptedServer::start(scripts());

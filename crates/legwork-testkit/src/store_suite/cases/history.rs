@@ -3,9 +3,9 @@
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::ClaimId;
+use legwork_core::ids::{ClaimId, SessionId};
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
-use legwork_core::ports::{SessionRecord, StoreError, Turn};
+use legwork_core::ports::{Listed, SessionRecord, StoreError, Turn};
 use legwork_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -110,8 +110,8 @@ pub async fn sessions_are_listed_newest_first(place: &dyn Place) {
         Owned::open_session(&store, n).await;
     }
     store.append_turn(Turn { at: Timestamp(99), ..turn(0, vec![]) }).await.expect("an empty turn is a touch");
-    let ids = |records: Result<Vec<SessionRecord>, StoreError>| {
-        records.map(|records| records.into_iter().map(|record| record.session.id).collect::<Vec<_>>())
+    let ids = |records: Result<Listed<SessionRecord, SessionId>, StoreError>| {
+        records.map(|records| records.rows.into_iter().map(|record| record.session.id).collect::<Vec<_>>())
     };
     let expected = |numbers: &[u32]| Ok(numbers.iter().map(|n| sample::session_id(*n)).collect::<Vec<_>>());
     assert_eq!(ids(store.sessions(None).await), expected(&[3, 4, 1, 5]));

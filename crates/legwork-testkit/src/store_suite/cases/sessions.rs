@@ -257,7 +257,7 @@ pub async fn inv_02_a_session_is_discarded_only_by_its_holder_and_only_unused(pl
     owned.finish().await;
     let delegated = store.discard_session(&sample::session_id(2), &holder).await;
     assert_eq!(delegated, Ok(false), "something was delegated for it");
-    let records = store.sessions(None).await.expect("readable");
+    let records = store.sessions(None).await.expect("readable").rows;
     let stored: Vec<_> = records.into_iter().map(|record| (record.session.id, record.messages)).collect();
     assert_eq!(stored, [(sample::session_id(2), 0), (id, 1)]);
 }
@@ -271,7 +271,7 @@ pub async fn every_kind_of_session_comes_back(place: &dyn Place) {
         let session = NewSession { kind, ..sample::session(n) };
         store.create_session(session, &sample::owner_id(1)).await.expect("it is created");
     }
-    let records = place.open().sessions(None).await.expect("readable");
+    let records = place.open().sessions(None).await.expect("readable").rows;
     let stored: Vec<_> = records.into_iter().rev().map(|record| record.session.kind).collect();
     assert_eq!(stored, kinds);
 }

@@ -53,7 +53,12 @@ async fn is_for_another(
     record: &DelegationRecord,
     owner: &Owner,
 ) -> Result<bool, StoreError> {
-    let session = store.session(&record.accepted.lineage.session).await?;
+    let session = match store.session(&record.accepted.lineage.session).await {
+        Ok(session) => session,
+        // It may be a conversation, and may be mended.
+        Err(StoreError::Corrupt(_)) => return Ok(true),
+        Err(error) => return Err(error),
+    };
     Ok(session.is_some_and(|session| {
         session.session.kind != SessionKind::Shell
             || session.holder.is_some_and(|holder| owner.lives_elsewhere(&holder))

@@ -28,17 +28,16 @@ const OPENING_WIDTH: usize = 60;
 pub async fn run(invocation: &Invocation, args: &DeleteArgs) -> Result<(), CliError> {
     let typed = &args.session.id;
     let store = state::open_to_change(invocation).await?.ok_or_else(|| lookup::unknown(typed))?;
-    let record = lookup::session(invocation, &store, typed).await?;
-    let digest = Digest::of(&store, record).await?;
-    let id = &digest.record.session.id;
-    if let Some(holder) = digest.holder() {
+    let id = &lookup::session_id(invocation, &store, typed).await?;
+    let digest = digest_of(&store, id).await?;
+    if let Some(holder) = digest.as_ref().and_then(Digest::holder) {
         return Err(session_choice::open_elsewhere(id, holder));
     }
     refuse_if_at_work(&store, id).await?;
     refuse_if_undelivered(&store, id).await?;
-    let Listed { rows: delegations, unreadable } = digest::delegations(&store, &digest.record).await?;
+    let Listed { rows: delegations, unreadable } = digest::delegations(&store, id).await?;
     refuse_if_unreadable(id, &unreadable)?;
-    let loss = loss(&digest, &delegations);
+    let loss = loss(id, digest.as_ref(), &delegations);
     if !args.yes {
         let message = format!("{loss} would be lost for good; nothing was deleted");
         return Err(CliError::new(Kind::Usage, message)
@@ -47,11 +46,22 @@ pub async fn run(invocation: &Invocation, args: &DeleteArgs) -> Result<(), CliEr
     delete(&store, id).await?;
     retention::forget(store.as_ref(), &invocation.paths.state()?, &names(id, &delegations)).await?;
     if invocation.common.json {
+        let messages = digest.map(|digest| digest.record.messages);
         return stdout::print_json(
-            &json!({"session_id": id, "messages": digest.record.messages, "delegations": delegations.len()}),
+            &json!({"session_id": id, "messages": messages, "delegations": delegations.len()}),
         );
     }
     stdout::print(&format!("deleted: {loss}"))
+}
+
+/// What is known of it; nothing of one that cannot be read, which is deleted all the same.
+async fn digest_of(store: &SqliteStore, id: &SessionId) -> Result<Option<Digest>, CliError> {
+    match store.session(id).await {
+        Ok(Some(record)) => Ok(Some(Digest::of(store, record).await?)),
+        Ok(None) => Err(lookup::unknown(id.as_str())),
+        Err(StoreError::Corrupt(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn refuse_if_at_work(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
@@ -118,7 +128,10 @@ fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// What the deletion takes away, in words.
-fn loss(digest: &Digest, delegations: &[DelegationRecord]) -> String {
+fn loss(id: &SessionId, digest: Option<&Digest>, delegations: &[DelegationRecord]) -> String {
+    let Some(digest) = digest else {
+        return format!("{id}, which cannot be read, with {} delegations", delegations.len());
+    };
     let opening = digest.record.opening.as_deref().map(|text| wording::one_line(text, OPENING_WIDTH));
     let opening = opening.map(|text| format!(", which begins with “{text}”")).unwrap_or_default();
     format!(

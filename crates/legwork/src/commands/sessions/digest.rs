@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use legwork_agent::session::{tells_of_processes, title_of_completion, unit_of_completion};
 use legwork_core::completion::entry;
-use legwork_core::ids::DelegationId;
+use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::WireStatus;
 use legwork_core::ports::{Facts, Filter, Listed, SessionRecord};
@@ -86,9 +86,9 @@ pub async fn find(invocation: &Invocation, typed: &str) -> Result<(Arc<SqliteSto
 /// When the store fails.
 pub async fn delegations(
     store: &SqliteStore,
-    record: &SessionRecord,
+    session: &SessionId,
 ) -> Result<Listed<DelegationRecord, DelegationId>, CliError> {
-    let mut delegations = store.delegations(Filter::Of(record.session.id.clone())).await?;
+    let mut delegations = store.delegations(Filter::Of(session.clone())).await?;
     delegations.rows.reverse();
     delegations.unreadable.reverse();
     Ok(delegations)

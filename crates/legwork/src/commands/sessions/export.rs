@@ -20,7 +20,8 @@ pub async fn run(invocation: &Invocation, args: &ExportArgs) -> Result<(), CliEr
     let format = format(args.format, invocation.common.json)?;
     let (store, digest) = digest::find(invocation, &args.session.id).await?;
     let messages = store.history(&digest.record.session.id).await?;
-    let Listed { rows: delegations, unreadable } = digest::delegations(&store, &digest.record).await?;
+    let Listed { rows: delegations, unreadable } =
+        digest::delegations(&store, &digest.record.session.id).await?;
     orphans::tell_unreadable(&unreadable);
     match format {
         Format::Md => stdout::print(markdown::page(&digest, &messages, &delegations).trim_end()),

@@ -51,7 +51,7 @@ pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliErro
 
 /// A name belongs to one session of a folder.
 async fn refuse_taken(store: &SqliteStore, (folder, name): (&str, &str)) -> Result<(), CliError> {
-    let known = store.sessions(Some(folder)).await?;
+    let known = store.sessions(Some(folder)).await?.rows;
     let with = |name: &str| known.iter().find(|known| known.session.name.as_deref() == Some(name));
     let Some(holder) = with(name) else { return Ok(()) };
     let free = (2..).map(|number| format!("{name}-{number}")).find(|free| with(free).is_none());

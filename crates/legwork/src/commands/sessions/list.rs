@@ -23,10 +23,12 @@ const NAME_WIDTH: usize = 20;
 pub async fn run(invocation: &Invocation, args: ListArgs) -> Result<(), CliError> {
     let folder = invocation.paths.folder_text();
     let mut digests = Vec::new();
-    let mut more = 0;
+    let (mut more, mut unreadable) = (0, Vec::new());
     let limit = args.limit.unwrap_or(LISTED);
     if let Some(store) = state::open_to_look(invocation).await? {
-        let mut sessions = store.sessions((!args.all).then_some(folder.as_str())).await?;
+        let listed = store.sessions((!args.all).then_some(folder.as_str())).await?;
+        unreadable = listed.unreadable;
+        let mut sessions = listed.rows;
         sessions.retain(|known| args.shell || session_choice::is_conversation(known));
         // Those in which nobody has said anything come behind the others, in the order in which they were made.
         sessions.sort_by_key(|known: &SessionRecord| std::cmp::Reverse(known.last));
@@ -35,16 +37,18 @@ pub async fn run(invocation: &Invocation, args: ListArgs) -> Result<(), CliError
             digests.push(Digest::of(&store, record).await?);
         }
     }
+    session_choice::tell_unreadable(invocation.voice(), &unreadable);
     if invocation.common.json {
         let sessions: Vec<Value> = digests.iter().map(|digest| Value::Object(digest.to_json())).collect();
-        return stdout::print_json(&json!({"sessions": sessions, "more": more}));
+        return stdout::print_json(&json!({"sessions": sessions, "unreadable": unreadable, "more": more}));
     }
-    if digests.is_empty() && more == 0 {
+    if digests.is_empty() && unreadable.is_empty() && more == 0 {
         return stdout::print(&nothing(args, &folder));
     }
     let now = Owner::new().now();
     let mut lines = vec![heads(args)];
     lines.extend(digests.iter().map(|digest| line(digest, args, now)));
+    lines.extend(unreadable.iter().map(|id| format!("{id}  cannot be read")));
     if more > 0 {
         lines.push(format!("({more} older ones are not listed; --limit raises how many are)"));
     }

@@ -23,7 +23,8 @@ const LINE_WIDTH: usize = 120;
 pub async fn run(invocation: &Invocation, typed: &str) -> Result<(), CliError> {
     let (store, digest) = digest::find(invocation, typed).await?;
     let messages = store.history(&digest.record.session.id).await?;
-    let Listed { rows: delegations, unreadable } = digest::delegations(&store, &digest.record).await?;
+    let Listed { rows: delegations, unreadable } =
+        digest::delegations(&store, &digest.record.session.id).await?;
     let earlier = messages.len().saturating_sub(MESSAGES_MAX);
     let shown: Vec<Shown> =
         messages.iter().enumerate().skip(earlier).map(|(place, message)| Shown::of(place, message)).collect();

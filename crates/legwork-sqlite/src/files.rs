@@ -3,7 +3,7 @@
 use crate::failure;
 use legwork_core::ports::StoreError;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -121,6 +121,16 @@ pub(crate) fn log_path(path: &Path) -> PathBuf {
 /// The index of that log.
 pub(crate) fn index_path(path: &Path) -> PathBuf {
     beside(path, "-shm")
+}
+
+/// The files whose locks are the queue of those that want to write: of the one that is next, and of the one whose turn it is.
+pub(crate) fn turn_paths(path: &Path) -> [PathBuf; 2] {
+    ["-next", "-turn"].map(|suffix| beside(path, suffix))
+}
+
+/// Opens a file that is only locked, and creates it where it is missing.
+pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(path)
 }
 
 /// Whether there is anything in the database. Beside an empty one SQLite takes a log away unread.

@@ -20,6 +20,7 @@ mod room;
 mod schema;
 mod sql;
 mod store;
+mod turns;
 mod writer;
 
 pub use options::StoreOptions;

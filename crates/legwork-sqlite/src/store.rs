@@ -41,7 +41,7 @@ impl SqliteStore {
         files::prepare(&path)?;
         let opened = Opened::after_a_look(&path)?;
         let connection = ready(&path, options).map_err(|failure| failure.told(&path))?;
-        let writer = Writer::start(connection, &path)?;
+        let writer = Writer::start(connection, &path, options.lock_wait)?;
         let readers = Arc::new(Readers::new(&path, Sight::Shared, options.lock_wait));
         Ok(SqliteStore { path, writer: Ok(writer), readers, options, _opened: opened })
     }

@@ -2,13 +2,16 @@
 
 use super::command::{Closure, Command};
 use super::group::{self, Group};
+use crate::busy;
 use crate::failure::{self, Failure};
 use crate::files::Identity;
+use crate::turns::Turns;
 use legwork_core::ports::StoreError;
 use rusqlite::Connection;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Commands that share one commit at most.
@@ -16,6 +19,9 @@ const GROUP_MAX: usize = 512;
 
 /// Commands that may wait for the writer.
 const QUEUE_MAX: usize = 2 * GROUP_MAX;
+
+/// Tenths of the wait for a lock that the turn is waited for.
+const TURN_SHARE: u32 = 4;
 
 /// The handle of the writer. Dropping it lets the writer finish what waits, and waits for that.
 pub(crate) struct Writer {
@@ -29,14 +35,20 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the thread on a connection that is ready to write.
-    pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn start(
+        connection: Connection,
+        path: &Path,
+        lock_wait: Duration,
+    ) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel(QUEUE_MAX);
         let identity = Identity::of(path).map_err(|error| failure::of_io(&error, path))?;
         let path = path.to_owned();
         let commits = Arc::new(Mutex::new(()));
         let run = {
-            let (path, commits) = (path.clone(), Arc::clone(&commits));
-            move || serve(connection, (&path, identity), (commands, &commits))
+            let commits = Arc::clone(&commits);
+            let turns = Turns::new(&path);
+            let database = Database { connection, path: path.clone(), identity, turns, lock_wait };
+            move || database.serve(commands, &commits)
         };
         let thread = thread::Builder::new().name("store-writer".to_owned()).spawn(run);
         let thread = thread.map_err(|error| failure::of_io(&error, &path))?;
@@ -79,28 +91,52 @@ impl Drop for Writer {
     }
 }
 
-fn serve(
+/// The database as the thread has it.
+struct Database {
     connection: Connection,
-    (path, identity): (&Path, Identity),
-    (mut commands, commits): (mpsc::Receiver<Box<dyn Command>>, &Mutex<()>),
-) {
-    let mut group: Group = Vec::with_capacity(GROUP_MAX);
-    let mut last = 0;
-    while commands.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
-        if group.len() < last {
-            gather(&mut group, &mut commands);
+    path: PathBuf,
+    identity: Identity,
+    turns: Turns,
+    /// How long the right to write is waited for.
+    lock_wait: Duration,
+}
+
+impl Database {
+    fn serve(mut self, mut commands: mpsc::Receiver<Box<dyn Command>>, commits: &Mutex<()>) {
+        let mut group: Group = Vec::with_capacity(GROUP_MAX);
+        let mut last = 0;
+        while commands.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
+            if group.len() < last {
+                gather(&mut group, &mut commands);
+            }
+            last = group.len();
+            let _under_way = locked(commits);
+            match self.identity.check(&self.path) {
+                Ok(()) => self.commit(&mut group),
+                Err(gone) => group::fail_all(&mut group, &gone),
+            }
         }
-        last = group.len();
-        let _under_way = locked(commits);
-        match identity.check(path) {
-            Ok(()) => group::commit_together(&connection, path, &mut group),
-            Err(gone) => group::fail_all(&mut group, &gone),
+        // Closing the last connection moves the log into the database and removes it.
+        self.connection.flush_prepared_statement_cache();
+        if let Err((_, error)) = self.connection.close() {
+            tracing::warn!(%error, "the state database did not close cleanly; the next start mends it");
         }
     }
-    // Closing the last connection moves the log into the database and removes it.
-    connection.flush_prepared_statement_cache();
-    if let Err((_, error)) = connection.close() {
-        tracing::warn!(%error, "the state database did not close cleanly; the next start mends it");
+
+    /// Commits a group when it is this process's turn. What was waited for that counts as waiting for the lock.
+    fn commit(&mut self, group: &mut Group) {
+        let Database { connection, path, turns, lock_wait, .. } = self;
+        let since = Instant::now();
+        let turn = turns.wait(*lock_wait * TURN_SHARE / 10);
+        wait_for_locks(connection, lock_wait.saturating_sub(since.elapsed()));
+        group::commit_together(connection, path, group);
+        drop(turn);
+    }
+}
+
+fn wait_for_locks(connection: &mut Connection, longest: Duration) {
+    if let Err(error) = busy::install(connection, longest) {
+        tracing::warn!(%error, "the state database keeps its former wait for locks");
     }
 }
 

@@ -5,6 +5,7 @@ use crate::place::FilePlace;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::Facts;
 use legwork_sqlite::{SqliteStore, StoreOptions};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rusqlite::Connection;
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -54,6 +55,32 @@ async fn two_stores_in_one_process_write_one_file() {
     });
     let health = open(&place.path()).health().await.expect("readable");
     assert_eq!((health.open, health.problems), (u64::from(2 * APPENDS), vec![]));
+}
+
+/// Writers of the crowd, and what each of them appends.
+const CROWD: u32 = 300;
+const CROWD_APPENDS: u32 = 10;
+
+/// Chance alone would let some of them wait for longer than the store does.
+#[tokio::test]
+async fn k35_none_of_many_that_write_at_once_is_refused() {
+    // Each has half a dozen files open.
+    let (_, files_max) = getrlimit(Resource::RLIMIT_NOFILE).expect("there is a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, files_max, files_max).expect("it may be raised so far");
+    let place = FilePlace::new();
+    drop(open(&place.path()));
+    thread::scope(|scope| {
+        for writer in 0..CROWD {
+            let path = place.path();
+            scope.spawn(move || {
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
+                runtime.block_on(write(&path, 10_000 + writer * CROWD_APPENDS, CROWD_APPENDS));
+            });
+        }
+    });
+    let health = open(&place.path()).health().await.expect("readable");
+    assert_eq!((health.open, health.problems), (u64::from(CROWD * CROWD_APPENDS), vec![]));
 }
 
 /// Does its work in the processes that the tests below start; elsewhere nothing.

@@ -3,8 +3,8 @@
 use futures::StreamExt;
 use futures::stream;
 use legwork_agent::models::{
-    Chain, Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream,
-    RetryPolicy, Retrying, ask,
+    BegunReply, Chain, Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart,
+    ReplyStream, RetryPolicy, Retrying, ask,
 };
 use legwork_core::message::{Author, Message};
 use legwork_core::report::{Cost, FailureReason, Usage};
@@ -177,6 +177,42 @@ async fn k28_nothing_is_said_twice_a_failure_after_the_first_word_is_final() {
         assert_eq!(heard[1], Err(cut));
         assert_eq!(model.count(), 1);
     }
+}
+
+const UNWATCHED: RetryPolicy = RetryPolicy {
+    attempts_max: 6,
+    pause_min: Duration::from_secs(1),
+    pause_max: Duration::from_secs(30),
+    wait_max: Duration::from_secs(120),
+    begun: BegunReply::AskedAgain,
+};
+
+#[tokio::test(start_paused = true)]
+async fn k28_a_reply_that_nobody_reads_along_is_asked_for_again_when_it_breaks_off() {
+    let cut = error(FailureReason::Network, true);
+    for first in [ReplyPart::Text("half".into()), ReplyPart::Thinking("hm".into())] {
+        let broken = || vec![Ok(first.clone()), Err(cut.clone())];
+        for breaks in 1..=2 {
+            let model = Attempts::new((0..breaks).map(|_| broken()).chain([good()]));
+            let heard: Vec<_> = listen(&model, UNWATCHED, 7).collect().await;
+            assert!(matches!(heard.last(), Some(Ok(Heard::Done(_)))), "{heard:?}");
+            assert_eq!((retries(&heard).len(), model.count()), (breaks, breaks + 1));
+        }
+        let model = Attempts::new([broken(), broken(), broken(), good()]);
+        let heard: Vec<_> = listen(&model, UNWATCHED, 7).collect().await;
+        let Some(Err(error)) = heard.last() else { panic!("an error: {heard:?}") };
+        assert!(error.message.ends_with("(given up after 3 attempts)"), "{error:?}");
+        assert_eq!(model.count(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_a_refusal_in_mid_reply_is_final() {
+    let refused = error(FailureReason::ContentPolicy, false);
+    let model = Attempts::new([vec![Ok(ReplyPart::Text("half".into())), Err(refused.clone())], good()]);
+    let heard: Vec<_> = listen(&model, UNWATCHED, 7).collect().await;
+    assert_eq!(heard.last(), Some(&Err(refused)));
+    assert_eq!(model.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

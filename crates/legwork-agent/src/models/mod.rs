@@ -31,5 +31,5 @@ pub use key::ApiKey;
 pub use overrides::EXTRA_BODY;
 pub use port::{Link, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};
 pub use remote::{CallLimits, Protocol, RemoteModel, RemoteOptions, RouteError};
-pub use retry::{Heard, HeardStream, RetryPolicy, Retrying, StoodIn, ask};
+pub use retry::{BegunReply, Heard, HeardStream, RetryPolicy, Retrying, StoodIn, ask};
 pub use scripted::{Script, ScriptError, Scripted};

@@ -1,7 +1,7 @@
 //! Asks a model again after a failure that may pass: how often, after which pause, and when it is no longer allowed.
 //!
-//! It asks again only as long as nothing of a reply was shown, because a reply must not be shown twice. It knows one call;
-//! a pause that all calls of an account share is not its business.
+//! Where somebody reads along it asks again only as long as nothing of a reply was shown, because a reply must not be shown twice.
+//! It knows one call; a pause that all calls of an account share is not its business.
 
 use super::port::{Model, ModelError, ModelRequest, ReplyPart, ReplyStream};
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -11,6 +11,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
+
+/// How often a reply that broke off after its first word is asked for once more: what was written of it is paid for again.
+const BROKEN_OFF_MAX: u32 = 2;
 
 /// How failures that may pass are met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,17 @@ pub struct RetryPolicy {
     pub pause_max: Duration,
     /// The longest wait that a provider may ask for; beyond it the call fails at once and says so.
     pub wait_max: Duration,
+    /// What a failure after the first word of a reply means.
+    pub begun: BegunReply,
+}
+
+/// What becomes of a reply that breaks off after its first word, for a reason that may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BegunReply {
+    /// The call fails: somebody has read it so far, and would read it twice.
+    Fails,
+    /// It is forgotten and asked for again, twice at most; after that another model is asked, or the call fails.
+    AskedAgain,
 }
 
 impl Default for RetryPolicy {
@@ -34,6 +48,7 @@ impl Default for RetryPolicy {
             pause_min: Duration::from_secs(1),
             pause_max: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
+            begun: BegunReply::Fails,
         }
     }
 }
@@ -47,9 +62,9 @@ pub enum Heard {
     Thinking(String),
     /// The model goes on writing the arguments of a call.
     Moved,
-    /// An attempt failed; the next one follows after the pause.
+    /// An attempt failed; the next one follows after the pause. What was heard of it does not count.
     Retrying(Retrying),
-    /// A model failed for good; another one stands in for it at once.
+    /// A model failed for good; another one stands in for it at once. What was heard of it does not count.
     StoodIn(StoodIn),
     /// The whole reply; always last.
     Done(Box<Reply>),
@@ -95,6 +110,7 @@ pub fn ask(model: Arc<dyn Model>, request: ModelRequest, policy: RetryPolicy, se
         policy,
         seed,
         attempt: 0,
+        broken_off: 0,
         failures: Vec::new(),
         state: State::Due,
     };
@@ -123,6 +139,8 @@ struct Asking {
     pauses: Box<dyn Iterator<Item = Duration> + Send>,
     /// Of the model that is asked now.
     attempt: u32,
+    /// How many of its attempts broke off after a word.
+    broken_off: u32,
     /// What became of the models before it.
     failures: Vec<String>,
     state: State,
@@ -135,7 +153,7 @@ enum State {
     Pausing(Instant),
     /// Nothing of a reply was shown yet.
     Waiting(ReplyStream),
-    /// Something was shown; there is no second attempt any more.
+    /// Something of it was heard.
     Hearing(ReplyStream),
     Ended,
 }
@@ -159,7 +177,10 @@ impl Asking {
                 }
                 State::Hearing(mut stream) => {
                     let part = stream.next().await?;
-                    return Some(part.map(|part| self.heard(part, stream)));
+                    return Some(match part {
+                        Ok(part) => Ok(self.heard(part, stream)),
+                        Err(error) => self.broke_off(error),
+                    });
                 }
                 State::Ended => return None,
             }
@@ -178,10 +199,29 @@ impl Asking {
                 Ok(Heard::Moved)
             }
             Ok(part) => Ok(self.heard(part, stream)),
-            Err(error) => match self.again(error) {
-                Ok(retrying) => Ok(Heard::Retrying(retrying)),
-                Err(error) => self.instead(error).map(Heard::StoodIn),
-            },
+            Err(error) => self.after(error),
+        }
+    }
+
+    fn broke_off(&mut self, error: ModelError) -> Result<Heard, ModelError> {
+        match self.policy.begun {
+            BegunReply::Fails => Err(error),
+            BegunReply::AskedAgain if self.broken_off < BROKEN_OFF_MAX => {
+                self.broken_off += 1;
+                self.after(error)
+            }
+            BegunReply::AskedAgain => {
+                let why = format!("given up after {} attempts", self.attempt);
+                self.instead(ending(error, &why)).map(Heard::StoodIn)
+            }
+        }
+    }
+
+    /// What follows a failure that nobody must be spared: another attempt, another model, or the end.
+    fn after(&mut self, error: ModelError) -> Result<Heard, ModelError> {
+        match self.again(error) {
+            Ok(retrying) => Ok(Heard::Retrying(retrying)),
+            Err(error) => self.instead(error).map(Heard::StoodIn),
         }
     }
 
@@ -223,6 +263,7 @@ impl Asking {
         let Some(instead) = self.model.stand_in(&error) else { return Err(self.all_failed(failed, error)) };
         self.failures.push(format!("{failed}: {}", error.message));
         self.attempt = 0;
+        self.broken_off = 0;
         self.pauses = pauses(self.policy, self.seed);
         self.state = State::Due;
         Ok(StoodIn { failed, error, instead: instead.name })

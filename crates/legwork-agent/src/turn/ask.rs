@@ -3,7 +3,9 @@
 //! It does not store anything and does not decide what the reply means.
 
 use super::Agent;
-use crate::models::{self, Heard, HeardStream, ModelError, ModelRequest, Retrying, StoodIn};
+use crate::models::{
+    self, BegunReply, Heard, HeardStream, ModelError, ModelRequest, RetryPolicy, Retrying, StoodIn,
+};
 use futures::StreamExt;
 use legwork_core::ports::Line;
 use legwork_core::pulse::LineEvent;
@@ -65,7 +67,7 @@ impl<'a> Asking<'a> {
         let now = Instant::now();
         Asking {
             agent,
-            stream: models::ask(Arc::clone(&agent.model), call.request, agent.limits.retry, seed),
+            stream: models::ask(Arc::clone(&agent.model), call.request, retry(agent, voice), seed),
             teller: Teller::new(&*agent.site.line, voice),
             text: String::new(),
             silent_at: now + agent.limits.silence_max,
@@ -108,9 +110,9 @@ impl<'a> Asking<'a> {
                 }
                 Some(Ok(Heard::Thinking(text))) => self.teller.take(Kind::Thinking, &text),
                 Some(Ok(Heard::Moved)) => self.teller.moved(),
-                Some(Ok(Heard::Retrying(retrying))) => self.agent.site.line.tell(told(retrying)),
+                Some(Ok(Heard::Retrying(retrying))) => self.begin_anew(told(retrying)),
                 Some(Ok(Heard::StoodIn(stood_in))) => {
-                    self.agent.site.line.tell(replaced(stood_in));
+                    self.begin_anew(replaced(stood_in));
                     return Ok(Answer::FromAnother);
                 }
                 Some(Ok(Heard::Done(reply))) => return Ok(Answer::Whole(reply)),
@@ -118,6 +120,13 @@ impl<'a> Asking<'a> {
                 None => return Err(cut_off()),
             }
         }
+    }
+
+    /// What was heard so far does not count, because of this.
+    fn begin_anew(&mut self, because: LineEvent) {
+        self.text.clear();
+        self.teller.flush();
+        self.agent.site.line.tell(because);
     }
 
     fn too_long(&self) -> ModelError {
@@ -131,6 +140,16 @@ impl<'a> Asking<'a> {
             }
         }
     }
+}
+
+/// A conversation's replies are read while they come. A subagent's answer is read when it is whole, and a summary by its model alone:
+/// one broken connection costs neither of them its work (K28).
+fn retry(agent: &Agent, voice: Voice) -> RetryPolicy {
+    let begun = match voice {
+        Voice::Aloud if agent.site.lineage.depth == 0 => BegunReply::Fails,
+        Voice::Aloud | Voice::Quiet => BegunReply::AskedAgain,
+    };
+    RetryPolicy { begun, ..agent.limits.retry }
 }
 
 /// Spreads the pauses of agents whose calls failed together.

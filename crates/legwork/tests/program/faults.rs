@@ -79,6 +79,32 @@ fn k28_failures_that_pass_are_met_by_asking_again_and_retry_after_is_honoured() 
     assert!(pause >= Duration::from_secs(1), "the provider asked for a second, it was {pause:?}");
 }
 
+/// What a subagent has done is not lost with one connection, and its answer is not put together of two halves.
+#[test]
+fn k28_a_subagent_outlives_a_reply_that_breaks_off_and_says_nothing_twice() {
+    let overloaded = ProviderError::new("server_error", "The engine is overloaded.");
+    let again = |reply: Reply| reply.on_retry(say("the whole answer"));
+    let scripts = Scripts::default()
+        .agent(
+            "cut",
+            Script::new()
+                .step(call("terminal", json!({"command": "echo done"})))
+                .step(again(say("the whole").cut())),
+        )
+        .agent("error", Script::new().step(again(say("the whole ans").error_chunk(overloaded))))
+        .agent("truncated", Script::new().step(again(say("the").truncate())));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let ended = delegate(&home, &["cut", "error", "truncated"]);
+    assert_eq!(ended.code, 0, "{ended}");
+    assert_eq!(ended.statuses(), ["completed"; 3], "{ended}");
+    for entry in ended.results() {
+        assert_eq!(field(&entry, "summary"), "the whole answer", "{entry}");
+    }
+    let asked = ["cut", "error", "truncated"].map(|agent| server.log().of(agent).len());
+    assert_eq!(asked, [3, 2, 2], "each was asked once more");
+}
+
 #[test]
 fn k11_a_reply_that_breaks_off_fails_its_own_task_and_keeps_what_was_said() {
     let error = ProviderError::new("server_error", "The engine is overloaded.");

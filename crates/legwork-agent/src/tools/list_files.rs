@@ -75,7 +75,7 @@ fn list(folder: &Path, arguments: &Arguments, abandoned: &Abandoned) -> Result<S
         let wanted = glob.as_ref().is_none_or(|glob| !is_folder && glob.matches(relative));
         listing.unopened += usize::from(is_folder && Some(entry.depth()) == depth);
         if wanted {
-            listing.add(relative, is_folder);
+            listing.add(relative, if is_folder { "/" } else { "" });
         }
     }
     Ok(listing.finish(folder, depth, &entries))
@@ -90,11 +90,11 @@ struct Listing {
 }
 
 impl Listing {
-    fn add(&mut self, path: &Path, is_folder: bool) {
+    fn add(&mut self, path: &Path, mark: &str) {
         self.count += 1;
         if self.count <= SHOWN_MAX {
             self.text.push_str(&path.to_string_lossy());
-            self.text.push_str(if is_folder { "/\n" } else { "\n" });
+            self.text.extend([mark, "\n"]);
         }
     }
 

@@ -217,7 +217,7 @@ impl Prepared {
         let ToolOutput { content, is_error, acknowledge } = output;
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         line.tell(LineEvent::ToolEnded { call, tool, result: content.clone(), is_error, took_ms });
-        let failure = self.failure(&arguments, &content, is_error);
+        let failure = if is_error { self.failure(&arguments, &content) } else { None };
         let result = ToolResult { call_id: self.call.id.clone(), content, is_error };
         let in_doubt = matches!(self.plan, Plan::InDoubt);
         Done { failure, trace: TraceItem::of(&self.call, &result), result, acknowledge, in_doubt }
@@ -244,8 +244,8 @@ impl Prepared {
 
     /// A call that ran and changed something may fail again and again for good reasons, such as a command that waits
     /// for a service. One that was refused or only looks cannot.
-    fn failure(&self, arguments: &str, content: &str, is_error: bool) -> Option<String> {
-        if !is_error || self.effect() == Effect::Changes {
+    fn failure(&self, arguments: &str, content: &str) -> Option<String> {
+        if self.effect() == Effect::Changes {
             return None;
         }
         let said = content.lines().next().unwrap_or_default();

@@ -6,8 +6,10 @@
 //! names goes to no provider.
 
 use super::local::Pictures;
+use crate::models::Model;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use legwork_core::batch::Setting;
 use legwork_core::message::{Author, Image, ImageSource, Message, Part};
 use std::fs::File;
 use std::io::Read;
@@ -40,9 +42,9 @@ pub(super) struct Sight {
 
 impl Sight {
     /// How a child with this model and these tools sees.
-    pub(super) fn of(pictures: Pictures, takes_images: bool, setting: &legwork_core::batch::Setting) -> Self {
+    pub(super) fn of(pictures: Pictures, model: &dyn Model, setting: &Setting) -> Self {
         let takes_images = match pictures {
-            Pictures::ByModel => takes_images,
+            Pictures::ByModel => model.takes_images(),
             Pictures::Always => true,
             Pictures::Never => false,
         };

@@ -77,17 +77,21 @@ pub(super) async fn ready(
             return Err(NotReady { assignment, problem, recorded: None }.into());
         }
     };
-    match equipment(shared, &assignment, recorded.is_some()).await {
+    match equipment(shared, &assignment, recorded.as_ref()).await {
         Ok(equipment) => furnished(shared, (assignment, equipment), (journal, recorded), line).await,
         Err(problem) => Err(NotReady { assignment, problem, recorded }.into()),
     }
 }
 
-async fn equipment(shared: &Shared, assignment: &Assignment, has_begun: bool) -> Result<Equipment, String> {
+async fn equipment(
+    shared: &Shared,
+    assignment: &Assignment,
+    recorded: Option<&Recorded>,
+) -> Result<Equipment, String> {
     check_folder(Path::new(&assignment.setting.folder)).await?;
     let model = shared.parts.models.model(&assignment.setting.route)?;
     let contract = contract(&assignment.task)?;
-    let worktree = worktree(shared, assignment, has_begun).await?;
+    let worktree = worktree(shared, assignment, recorded).await?;
     Ok(Equipment { model, contract, worktree })
 }
 
@@ -115,7 +119,7 @@ async fn furnished(
             let standing = setting.rights.allow(DELEGATE_TASK).then_some(standing(shared, &assignment));
             let folder = PathBuf::from(&setting.folder);
             let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
-            let sight = Sight::of(shared.parts.pictures, model.takes_images(), &setting);
+            let sight = Sight::of(shared.parts.pictures, model.as_ref(), &setting);
             let first = first_message(&assignment.task, worktree.as_ref(), sight, &*line).await;
             match opening(shared, occasion, (&assignment.task, first)).await {
                 Ok(context) => (setting, context, Start::Fresh),
@@ -140,9 +144,9 @@ async fn furnished(
 async fn worktree(
     shared: &Shared,
     assignment: &Assignment,
-    has_begun: bool,
+    recorded: Option<&Recorded>,
 ) -> Result<Option<Worktree>, String> {
-    let need = match (assignment.setting.isolation, assignment.attempt, has_begun) {
+    let need = match (assignment.setting.isolation, assignment.attempt, recorded.is_some()) {
         (Isolation::Shared, _, _) => return Ok(None),
         (Isolation::Worktree, _, true) => Need::Known,
         (Isolation::Worktree, 0 | 1, false) => Need::New,

@@ -76,6 +76,8 @@ pub(super) enum Refused {
     Append(AppendError),
     /// The store could not take them: a new delegation never existed, another one is left to the next owner.
     Store(StoreError),
+    /// The store failed, and it cannot be read whether it has the new delegation all the same.
+    Unclear(StoreError),
 }
 
 impl Commits {
@@ -209,10 +211,25 @@ impl Commits {
     ) -> Done {
         let since = self.trouble.as_ref().map_or_else(Instant::now, |trouble| trouble.since);
         self.first_told(&error);
+        // A new one that the store does not have was refused already.
+        let new: HashSet<DelegationId> = open
+            .appends
+            .iter()
+            .filter(|append| is_new(append))
+            .map(|append| append.delegation.clone())
+            .collect();
         let given_up = self.untaken_for_too_long(&open.appends);
         if !given_up.is_empty() {
             let why = too_long_in_trouble(error.clone());
-            refused.extend(given_up.into_iter().map(|delegation| (delegation, Refused::Store(why.clone()))));
+            refused.extend(given_up.into_iter().map(|delegation| {
+                let is_new = new.contains(&delegation);
+                let why = why.clone();
+                (delegation, if is_new { Refused::Unclear(why) } else { Refused::Store(why) })
+            }));
+        }
+        if self.patience == Patience::LastTry {
+            // Nobody else could tell whoever called.
+            refused.extend(new.into_iter().map(|delegation| (delegation, Refused::Unclear(error.clone()))));
         }
         let later = std::mem::take(&mut self.next);
         let kept = open.appends.into_iter().chain(later.appends);

@@ -253,7 +253,7 @@ impl Dispatcher {
         self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {
-                self.waiting.decide(reply, &Err(why.to_dispatch_error()));
+                self.waiting.decide(reply, &Err(why.to_dispatch_error(delegation)));
             } else if let Effect::Start(child) = effect {
                 self.never_ran(&child);
             } else if let Effect::Stopped(reply, children) = effect {
@@ -263,7 +263,7 @@ impl Dispatcher {
         let told = match why {
             // Those who join find in the store whose it is now, and what has become of it.
             Refused::Append(_) | Refused::Store(StoreError::Fenced(_)) => Ok(()),
-            Refused::Store(error) => Err(error.to_string()),
+            Refused::Store(error) | Refused::Unclear(error) => Err(error.to_string()),
         };
         for unit in units {
             answer(self.waiting.unit_joins.remove(&unit), &told);
@@ -351,10 +351,13 @@ fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<Child
 }
 
 impl Refused {
-    fn to_dispatch_error(&self) -> DispatchError {
+    fn to_dispatch_error(&self, delegation: &DelegationId) -> DispatchError {
         match self {
             Refused::Append(AppendError::NoSession(session)) => DispatchError::NoSession(session.clone()),
             Refused::Append(_) | Refused::Store(_) => DispatchError::Store(self.to_string()),
+            Refused::Unclear(error) => {
+                DispatchError::Unclear { why: error.to_string(), delegation: delegation.clone() }
+            }
         }
     }
 }
@@ -363,7 +366,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::Append(error) => error.fmt(f),
-            Refused::Store(error) => error.fmt(f),
+            Refused::Store(error) | Refused::Unclear(error) => error.fmt(f),
         }
     }
 }

@@ -106,7 +106,8 @@ async fn k08_a_call_that_nobody_can_decide_is_refused_in_the_end() {
     let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
     shaky.fail(&["append", "delegation"]);
     let refused = scene.handle.dispatch(batch(&["answer"])).await;
-    assert!(matches!(&refused, Err(DispatchError::Store(why)) if why.contains("bad day")), "{refused:?}");
+    let told = |why: &str| why.contains("bad day") && why.contains("for 60 s");
+    assert!(matches!(&refused, Err(DispatchError::Unclear { why, .. }) if told(why)), "{refused:?}");
     shaky.recover();
     let ticket = scene.dispatch(&["answer"]).await;
     scene.joined(&ticket).await;
@@ -161,4 +162,24 @@ async fn inv_02_work_for_another_process_that_is_stored_although_the_store_faile
         !error.to_string().contains("nothing was started"),
         "a second call could be a second delegation: {error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_02_nobody_is_told_to_call_again_where_it_cannot_be_read_whether_the_call_was_recorded() {
+    for is_ending in [false, true] {
+        let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
+        shaky.fail(&["append", "delegation"]);
+        let handle = scene.handle.clone();
+        let mut calls = tokio::task::JoinSet::new();
+        calls.spawn(async move { handle.dispatch(batch(&["answer"])).await });
+        while !shaky.take_calls().contains(&"append") {
+            tokio::task::yield_now().await;
+        }
+        if is_ending {
+            scene.handle.release().await;
+        }
+        let told = calls.join_next().await.expect("it was made").expect("it ends");
+        let Err(error @ DispatchError::Unclear { .. }) = told else { panic!("{told:?}") };
+        assert!(!error.to_string().contains("nothing was started"), "{error}");
+    }
 }

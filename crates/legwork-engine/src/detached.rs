@@ -2,7 +2,7 @@
 //! goes on with the work of processes that are gone finds it as soon as this one has ended.
 
 use crate::book::{NewIds, accepted};
-use crate::offering::{Fate, Offered, offer};
+use crate::offering::{Became, Offered, offer};
 use crate::wiring::Wiring;
 use legwork_core::batch::{Completions, NewBatch, Ticket};
 use legwork_core::fact::{Append, Fact};
@@ -34,11 +34,11 @@ pub(crate) async fn accept(
     let Offered { fates, error } = offer(wiring.store.as_ref(), slice::from_ref(&append)).await;
     let failure = error.map(|error| error.to_string()).unwrap_or_default();
     match fates.into_iter().next() {
-        Some(Fate::Recorded) => Ok(ticket),
-        Some(Fate::Refused(AppendError::NoSession(session))) => Err(DispatchError::NoSession(session)),
-        Some(Fate::Refused(error)) => Err(DispatchError::Store(error.to_string())),
-        Some(Fate::Absent) | None => Err(DispatchError::Store(failure)),
-        Some(Fate::Unclear) => Err(DispatchError::Unclear { why: failure, delegation: append.delegation }),
+        Some(Became::Recorded) => Ok(ticket),
+        Some(Became::Refused(AppendError::NoSession(session))) => Err(DispatchError::NoSession(session)),
+        Some(Became::Refused(error)) => Err(DispatchError::Store(error.to_string())),
+        Some(Became::Absent) | None => Err(DispatchError::Store(failure)),
+        Some(Became::Unclear) => Err(DispatchError::Unclear { why: failure, delegation: append.delegation }),
     }
 }
 

@@ -11,14 +11,14 @@ use std::collections::{HashMap, HashSet};
 
 /// What became of facts that were offered, in their order.
 pub(crate) struct Offered {
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) fates: Vec<Became>,
     /// The first failure of the store, whatever it has recorded.
     pub(crate) error: Option<StoreError>,
 }
 
 /// What became of one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Became {
     /// The store has it, from this offer or an earlier one.
     Recorded,
     /// It does not fit.
@@ -36,23 +36,23 @@ pub(crate) async fn offer(store: &dyn Store, appends: &[Append]) -> Offered {
     let mut fates = Vec::with_capacity(appends.len());
     for (append, told) in appends.iter().zip(answers) {
         if told == Some(Ok(())) {
-            fates.push(Fate::Recorded);
+            fates.push(Became::Recorded);
             continue;
         }
         if !looked.contains_key(&append.delegation) {
             looked.insert(&append.delegation, store.delegation(&append.delegation).await);
         }
         fates.push(match (&looked[&append.delegation], told) {
-            (Ok(Some(record)), _) if holds(record, append) => Fate::Recorded,
-            (Ok(_), Some(Err(refusal))) => Fate::Refused(refusal),
-            (Ok(_), Some(Ok(())) | None) => Fate::Absent,
+            (Ok(Some(record)), _) if holds(record, append) => Became::Recorded,
+            (Ok(_), Some(Err(refusal))) => Became::Refused(refusal),
+            (Ok(_), Some(Ok(())) | None) => Became::Absent,
             // What cannot be read takes nothing, and no other look will tell more.
             (Err(StoreError::Corrupt(_)), Some(Err(refusal @ AppendError::Unreadable(_)))) => {
-                Fate::Refused(refusal)
+                Became::Refused(refusal)
             }
             (Err(unread), _) => {
                 error.get_or_insert_with(|| unread.clone());
-                Fate::Unclear
+                Became::Unclear
             }
         });
     }

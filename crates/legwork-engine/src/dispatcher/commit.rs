@@ -1,7 +1,7 @@
 //! The commits of the dispatcher: at most one is under way, and what comes meanwhile goes into the next one.
 
 use crate::book::{Effect, ReplyTo};
-use crate::offering::{Fate, Offered, is_new, offer};
+use crate::offering::{Became, Offered, is_new, offer};
 use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{AppendError, Pending, Store, StoreError, TROUBLE_MAX};
@@ -28,7 +28,7 @@ pub(super) struct Commits {
     untaken: HashMap<DelegationId, Instant>,
     /// How long the store is left alone after the next failure.
     pause: Duration,
-    patience: Patience,
+    stage: Stage,
 }
 
 /// A commit that failed and is tried again.
@@ -40,9 +40,9 @@ struct Trouble {
 
 /// What is made of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum Stage {
     /// The facts are offered again until the store was in trouble for too long.
-    Long,
+    Trying,
     /// The process is ending: they are offered once more, at once.
     LastTry,
     /// That was it; what is not recorded now is for the next owner to find out.
@@ -90,7 +90,7 @@ impl Commits {
             trouble: None,
             untaken: HashMap::new(),
             pause: FIRST_PAUSE,
-            patience: Patience::Long,
+            stage: Stage::Trying,
         }
     }
 
@@ -120,13 +120,13 @@ impl Commits {
 
     /// Whether nothing is left to record, or nothing more is to be tried.
     pub(super) fn is_done(&self) -> bool {
-        self.is_idle() || self.patience == Patience::Over
+        self.is_idle() || self.stage == Stage::Over
     }
 
     /// From now on facts are offered once more, at once, and then given up: the process is ending.
     pub(super) fn hurry(&mut self) {
-        if self.patience == Patience::Long {
-            self.patience = Patience::LastTry;
+        if self.stage == Stage::Trying {
+            self.stage = Stage::LastTry;
         }
     }
 
@@ -156,7 +156,7 @@ impl Commits {
 
     /// Until when a store in trouble is left alone; `None` when that is over, or nobody waits for it.
     fn again_at(&self) -> Option<Instant> {
-        let patient = self.patience == Patience::Long;
+        let patient = self.stage == Stage::Trying;
         let again_at = self.trouble.as_ref().map(|trouble| trouble.again_at).filter(|_| patient);
         again_at.filter(|at| *at > Instant::now())
     }
@@ -227,7 +227,7 @@ impl Commits {
                 (delegation, if is_new { Refused::Unclear(why) } else { Refused::Store(why) })
             }));
         }
-        if self.patience == Patience::LastTry {
+        if self.stage == Stage::LastTry {
             // Nobody else could tell whoever called.
             refused.extend(new.into_iter().map(|delegation| (delegation, Refused::Unclear(error.clone()))));
         }
@@ -269,8 +269,8 @@ impl Commits {
 
     /// With nothing to offer again there is nothing that could show the end of the trouble but the next call.
     fn be_in_trouble(&mut self, error: StoreError, since: Instant) {
-        if self.patience == Patience::LastTry {
-            self.patience = Patience::Over;
+        if self.stage == Stage::LastTry {
+            self.stage = Stage::Over;
         }
         if self.next.appends.is_empty() {
             self.trouble = None;
@@ -320,10 +320,10 @@ fn sorted(appends: Vec<Append>, offered: &Offered) -> (Vec<Append>, HashMap<Dele
     let (mut open, mut refused) = (Vec::new(), HashMap::new());
     for (append, fate) in appends.into_iter().zip(&offered.fates) {
         let why = match (fate, &offered.error) {
-            (Fate::Recorded, _) => continue,
-            (Fate::Refused(error), _) => Refused::Append(error.clone()),
-            (Fate::Absent, Some(error)) if is_new(&append) => Refused::Store(error.clone()),
-            (Fate::Absent | Fate::Unclear, _) => {
+            (Became::Recorded, _) => continue,
+            (Became::Refused(error), _) => Refused::Append(error.clone()),
+            (Became::Absent, Some(error)) if is_new(&append) => Refused::Store(error.clone()),
+            (Became::Absent | Became::Unclear, _) => {
                 open.push(append);
                 continue;
             }

@@ -142,8 +142,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A conversation's replies are read while they come. A subagent's answer is read when it is whole, and a summary by its model alone:
-/// one broken connection costs neither of them its work (K28).
+/// A conversation's replies are read while they come. A subagent's answer is read when it is whole, and a summary by
+/// its model alone: one broken connection costs neither of them its work (K28).
 fn retry(agent: &Agent, voice: Voice) -> RetryPolicy {
     let begun = match voice {
         Voice::Aloud if agent.site.lineage.depth == 0 => BegunReply::Fails,

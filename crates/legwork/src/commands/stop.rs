@@ -1,5 +1,5 @@
 //! `legwork stop`: ends work, with everything below it, in whichever process it runs. The request is a row of the store;
-//! the verb waits a bounded time for the ends. Like every verb that works it ends what commands of dead processes left running.
+//! the verb waits a bounded time for the ends, and ends itself what loses its process. Like every verb that works it ends what commands of dead processes left running.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -30,6 +30,8 @@ struct Aim {
     scope: Scope,
     delegation: DelegationId,
     children: Vec<ChildId>,
+    /// The request, once it is stored.
+    asked: Option<RequestId>,
 }
 
 /// What is meant: what can be read of it, and what cannot.
@@ -66,9 +68,9 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     let store = state::open_to_work(invocation)?;
     let owner = Owner::new();
     let Meant { aims, unreadable } = meant(invocation, &store, args).await?;
-    let (dead, mut alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
-    for aim in &alive {
-        store.ask(request(&owner, aim.scope.clone())).await?;
+    let (mut dead, mut alive): (Vec<Aim>, Vec<Aim>) = split_by_owner(&store, &owner, aims).await?;
+    for aim in &mut alive {
+        ask(&store, &owner, aim).await?;
     }
     for id in &unreadable {
         store.ask(request(&owner, Scope::Delegation(id.clone()))).await?;
@@ -76,14 +78,24 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
     if !invocation.common.quiet {
         tell_of_silent(&store, &alive).await?;
     }
-    let orphaned = end_orphaned(invocation, &store, dead).await?;
-    // Commands of a turn belong to no delegation, and their process may be dead (invariants 13 and 14).
-    recovery::sweep(owner.rescuer(store.as_ref())).await?;
-    alive.extend(orphaned.elsewhere);
-    let (mut stopped, mut pending) = wait(&store, &alive).await?;
-    stopped.extend(orphaned.ended);
-    pending.extend(orphaned.left);
-    answer(invocation, &Answer { stopped, pending, unreadable, kept: orphaned.kept })
+    let until = Instant::now() + WAIT_MAX;
+    let mut told = Answer { unreadable, ..Answer::default() };
+    loop {
+        let orphaned = end_orphaned(invocation, &store, dead).await?;
+        // Commands of a turn belong to no delegation, and their process may be dead (invariants 13 and 14).
+        recovery::sweep(owner.rescuer(store.as_ref())).await?;
+        alive.extend(orphaned.elsewhere);
+        told.stopped.extend(orphaned.ended);
+        told.pending.extend(orphaned.left);
+        told.kept += orphaned.kept;
+        let waited = wait(&store, &owner, &alive, until).await?;
+        if waited.died.is_empty() {
+            told.stopped.extend(waited.settled);
+            told.pending.extend(waited.open);
+            return answer(invocation, &told);
+        }
+        (dead, alive) = alive.into_iter().partition(|aim| waited.died.contains(&aim.delegation));
+    }
 }
 
 /// What became of the stops of work whose process has died.
@@ -112,9 +124,8 @@ async fn end_orphaned(
     }
     let owner = owner::enter(store).await?;
     let (mut here, mut below) = (Vec::new(), Reached(Vec::new()));
-    for aim in dead {
-        let request = request(&owner, aim.scope.clone());
-        store.ask(request.clone()).await?;
+    for mut aim in dead {
+        let request = ask(store, &owner, &mut aim).await?;
         let recovered = if is_whole(store, &aim).await? {
             let orphans = Orphans::Of(aim.delegation.clone());
             let conclusion = Conclusion::Stopped(StopReason::Cancelled);
@@ -124,7 +135,7 @@ async fn end_orphaned(
         };
         let record = store.delegation(&aim.delegation).await?;
         if record.as_ref().is_none_or(|record| have_ended(record, &aim.children)) {
-            store.settle_request(&request.id, &owner.record.id, owner.now()).await?;
+            store.settle_request(&request, &owner.record.id, owner.now()).await?;
             below.note(store, &recovered).await?;
             here.push(aim);
         } else if record.is_some_and(|record| owner.lives_elsewhere(&record.owner)) {
@@ -235,6 +246,7 @@ fn aim(record: &DelegationRecord, scope: Scope, tasks: impl IntoIterator<Item = 
         scope,
         delegation: record.accepted.delegation.clone(),
         children: open.map(|child| child.id.clone()).collect(),
+        asked: None,
     }
 }
 
@@ -251,6 +263,18 @@ async fn split_by_owner(
         if lives { alive.push(aim) } else { dead.push(aim) }
     }
     Ok((dead, alive))
+}
+
+/// Stores the request of a stop, once.
+async fn ask(store: &SqliteStore, owner: &Owner, aim: &mut Aim) -> Result<RequestId, CliError> {
+    if let Some(asked) = &aim.asked {
+        return Ok(asked.clone());
+    }
+    let request = request(owner, aim.scope.clone());
+    let id = request.id.clone();
+    store.ask(request).await?;
+    aim.asked = Some(id.clone());
+    Ok(id)
 }
 
 fn request(owner: &Owner, scope: Scope) -> Request {
@@ -328,20 +352,43 @@ impl Reached {
     }
 }
 
-/// Waits until everything that the stop reaches has settled or the time is over, and says what has and what has not.
-async fn wait(store: &SqliteStore, aims: &[Aim]) -> Result<(Vec<ChildId>, Vec<ChildId>), CliError> {
-    let until = Instant::now() + WAIT_MAX;
+/// What came of waiting for ends.
+struct Waited {
+    settled: Vec<ChildId>,
+    open: Vec<ChildId>,
+    /// Work with something open whose process died meanwhile, so that nobody carries the stop out.
+    died: BTreeSet<DelegationId>,
+}
+
+/// Waits until everything that the stop reaches has settled, the time is over, or a process that was to carry it out has died.
+async fn wait(store: &SqliteStore, owner: &Owner, aims: &[Aim], until: Instant) -> Result<Waited, CliError> {
     let mut reached = Reached::aimed(aims);
     loop {
         // A child that was being born when it was looked for is found the next time.
         reached.grow(store).await?;
         let (settled, open) = reached.sorted(store).await?;
         if open.is_empty() || Instant::now() >= until {
-            return Ok((settled, open));
+            return Ok(Waited { settled, open, died: BTreeSet::new() });
+        }
+        let died = died(store, owner, aims).await?;
+        if !died.is_empty() {
+            return Ok(Waited { settled, open, died });
         }
         // Deadline: the ends are rows that another process writes, so this one looks again until then.
         tokio::time::sleep(LOOK_EVERY).await;
     }
+}
+
+/// What of these has something open and no process that lives.
+async fn died(store: &SqliteStore, owner: &Owner, aims: &[Aim]) -> Result<BTreeSet<DelegationId>, CliError> {
+    let mut died = BTreeSet::new();
+    for aim in aims {
+        let Some(record) = store.delegation(&aim.delegation).await? else { continue };
+        if !have_ended(&record, &aim.children) && !owner.lives_elsewhere(&record.owner) {
+            died.insert(aim.delegation.clone());
+        }
+    }
+    Ok(died)
 }
 
 fn answer(invocation: &Invocation, answer: &Answer) -> Result<Exit, CliError> {

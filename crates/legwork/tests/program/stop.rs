@@ -272,6 +272,25 @@ fn k34_a_stop_beside_a_process_that_stands_still_says_why_it_waits_and_until_whe
     home.assert_nothing_runs();
 }
 
+/// Nobody is left who would carry it out, so that it does so itself, and does not wait until its time is over.
+#[test]
+fn k12_a_stop_ends_the_work_itself_when_the_process_that_it_waits_for_dies() {
+    for whole in [true, false] {
+        let server = ScriptedServer::start(scripts());
+        let home = Home::with(&server);
+        let (running, id, ids) = under_way(&server, &home, 1);
+        running.signal(Signal::SIGSTOP);
+        let order = home.legwork(&["stop", "--json", if whole { &id } else { &ids[0] }]).start();
+        until("the stop waits", || order.stderr().contains("is stopped").then_some(()));
+        running.kill();
+        let ended = order.wait();
+        let stopped = if whole { json!(ids) } else { json!([ids[0]]) };
+        assert_eq!(ended.json(), json!({"stopped": stopped, "pending": [], "unreadable": []}), "{ended}");
+        home.assert_nothing_runs();
+        assert_eq!(home.ps().is_empty(), whole, "its siblings wait for whoever goes on");
+    }
+}
+
 #[test]
 fn what_does_not_exist_cannot_be_stopped() {
     let home = Home::without_model();

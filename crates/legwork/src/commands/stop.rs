@@ -1,5 +1,6 @@
 //! `legwork stop`: ends work, with everything below it, in whichever process it runs. The request is a row of the store;
-//! the verb waits a bounded time for the ends, and ends itself what loses its process. Like every verb that works it ends what commands of dead processes left running.
+//! the verb waits a bounded time for the ends, and ends itself what loses its process meanwhile. Like every verb that works it
+//! ends what commands of dead processes left running.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;

@@ -12,14 +12,16 @@ mod trees;
 
 pub use settling::{Conclusion, may_go_on, settle, stop_children};
 pub use toll::DEATHS_MAX;
+pub(crate) use toll::let_go;
 
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
-use legwork_core::ports::{AppendError, Filter, GroupEnd, Liveness, Processes, Store, StoreError};
+use legwork_core::ports::{AppendError, Filter, GroupEnd, Liveness, Processes, Store, StoreError, Takeover};
 use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
 use legwork_core::step::Actor;
 use std::collections::HashSet;
 use thiserror::Error;
+use toll::Toll;
 use trees::Tree;
 
 /// Whose work is looked at.
@@ -185,15 +187,22 @@ impl Rescuer<'_> {
         Ok(beside)
     }
 
-    /// Makes the tree this process's, and ends what is left of its processes. Gives the delegations as they stand then,
-    /// parents first; those that somebody else has taken first are not among them.
-    async fn take(&self, tree: &Tree) -> Result<Vec<DelegationRecord>, RecoveryError> {
+    /// Makes the tree this process's, with what the deaths of its owners count, and ends what is left of its processes. Gives the
+    /// delegations as they stand then, parents first; those that somebody else has taken first are not among them.
+    async fn take(&self, tree: &Tree, toll: &Toll) -> Result<Vec<DelegationRecord>, RecoveryError> {
+        let counted = toll.counted(tree, self.store).await?;
         let mut mine: HashSet<DelegationId> = HashSet::new();
         for owner in tree.owners() {
-            let now = self.clock.now().wall;
             // What this process gave up before is taken over from itself too, so that nothing of that time can be written any
             // more.
-            let taken = self.store.take_over(&owner.id, &self.owner.id, tree.of_owner(owner), now).await?;
+            let takeover = Takeover {
+                from: owner.id.clone(),
+                to: self.owner.id.clone(),
+                delegations: tree.of_owner(owner),
+                at: self.clock.now().wall,
+                pulses: counted.of_owner(tree, owner),
+            };
+            let taken = self.store.take_over(takeover).await?;
             mine.extend(taken.into_iter().map(|(id, _)| id));
         }
         let mut records = Vec::new();

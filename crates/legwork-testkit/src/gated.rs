@@ -9,7 +9,7 @@ use legwork_core::ids::{
 use legwork_core::message::Message;
 use legwork_core::ports::{
     AppendError, Conversations, Facts, Filter, Found, Held, Listed, NewSession, News, Pause, Pending,
-    Portion, SessionRecord, Steps, Store, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    Portion, SessionRecord, Steps, Store, StoreError, StoreHealth, Takeover, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -263,14 +263,8 @@ impl Facts for GatedStore {
         self.inner.owners_of_open()
     }
 
-    fn take_over(
-        &self,
-        from: &OwnerId,
-        to: &OwnerId,
-        delegations: Vec<DelegationId>,
-        at: Timestamp,
-    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
-        self.inner.take_over(from, to, delegations, at)
+    fn take_over(&self, takeover: Takeover) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
+        self.inner.take_over(takeover)
     }
 
     fn note_group(

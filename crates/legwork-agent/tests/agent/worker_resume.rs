@@ -10,7 +10,7 @@ use legwork_agent::worker::{LocalWorker, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, Lineage, NewBatch, Reach, Route, Setting, Task};
 use legwork_core::ids::{DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::Ending;
-use legwork_core::ports::{Assignment, Delegator, Facts, Line, Steps, Worker};
+use legwork_core::ports::{Assignment, Delegator, Facts, Line, Steps, Takeover, Worker};
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::report::Report;
 use legwork_core::step::Fence;
@@ -95,9 +95,14 @@ pub async fn taken_over(store: &MemoryStore, delegation: &DelegationId) -> Fence
     let process = Process { boot_id: "boot".to_owned(), pid: 2, start_ticks: 2 };
     let owner = OwnerId::from_bits(2);
     store.enter(OwnerRecord::new(owner.clone(), process), Timestamp(1)).await.expect("it enters");
-    let named = vec![delegation.clone()];
-    let taken = store.take_over(&Bench::fence().owner, &owner, named, Timestamp(2)).await;
-    let taken = taken.expect("it is dead");
+    let takeover = Takeover {
+        from: Bench::fence().owner,
+        to: owner.clone(),
+        delegations: vec![delegation.clone()],
+        at: Timestamp(2),
+        pulses: Vec::new(),
+    };
+    let taken = store.take_over(takeover).await.expect("it is dead");
     Fence { owner, epoch: taken[0].1 }
 }
 

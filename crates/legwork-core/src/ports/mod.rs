@@ -26,7 +26,7 @@ pub use pending::Pending;
 pub use processes::{GroupEnd, Liveness, Processes};
 pub use store::{
     AppendError, Conversations, Facts, Filter, Found, Held, NewSession, SessionKind, SessionRecord, Steps,
-    Store, Turn, WriteSteps,
+    Store, Takeover, Turn, WriteSteps,
 };
 pub use transcripts::{Heading, TranscriptError, Transcripts};
 pub use trouble::{Fault, StoreError, TROUBLE_MAX};

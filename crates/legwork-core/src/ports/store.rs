@@ -156,15 +156,9 @@ pub trait Facts: Send + Sync {
     /// runs commands without any delegation.
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>>;
 
-    /// Moves those of `delegations` that are open and owned by `from` to `to` under a raised epoch, in one commit, and
-    /// returns them. From then on every write of the old owner to them is refused.
-    fn take_over(
-        &self,
-        from: &OwnerId,
-        to: &OwnerId,
-        delegations: Vec<DelegationId>,
-        at: Timestamp,
-    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>>;
+    /// Moves those of the delegations that are open and of the one owner to the other under a raised epoch, in one commit with
+    /// the pulses of their children, and returns them. From then on every write of the old owner to them is refused.
+    fn take_over(&self, takeover: Takeover) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>>;
 
     /// Stores the group of a command before the command runs.
     fn note_group(
@@ -187,6 +181,21 @@ pub trait Facts: Send + Sync {
 
     /// Looks the store over, for `doctor`.
     fn health(&self) -> Pending<'_, Result<StoreHealth, StoreError>>;
+}
+
+/// Work that gets another owner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Takeover {
+    /// Who has it.
+    pub from: OwnerId,
+    /// Who gets it; it must have entered.
+    pub to: OwnerId,
+    /// Which.
+    pub delegations: Vec<DelegationId>,
+    /// When.
+    pub at: Timestamp,
+    /// What becomes known of their children with it. Of a delegation that is not moved nothing is stored.
+    pub pulses: Vec<(ChildId, Pulse)>,
 }
 
 /// Journals of steps.

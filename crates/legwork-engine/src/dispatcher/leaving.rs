@@ -2,9 +2,10 @@
 //!
 //! It does not decide which trees those are; the book does.
 
+use crate::recovery::let_go;
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::{ClaimId, DelegationId, OwnerId};
-use legwork_core::ports::{Filter, Store, StoreError};
+use legwork_core::ports::{Filter, Store, StoreError, Takeover};
 use legwork_core::record::OwnerRecord;
 use legwork_core::time::Timestamp;
 
@@ -39,7 +40,20 @@ pub(super) async fn leave(
             Err(error) => return Err(error),
         }
     }
-    store.take_over(owner, &nobody.id, delegations.clone(), at).await?;
+    // Whoever goes on with it takes no end of it for the death of this process, which may have died by then.
+    let mut pulses = Vec::new();
+    for delegation in delegations {
+        match store.delegation(delegation).await {
+            Ok(record) => pulses.extend(record.iter().flat_map(let_go)),
+            Err(error @ StoreError::Corrupt(_)) => {
+                tracing::warn!(%delegation, %error, "what is left to others cannot be read");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let takeover =
+        Takeover { from: owner.clone(), to: nobody.id.clone(), delegations: delegations.clone(), at, pulses };
+    store.take_over(takeover).await?;
     store.declare_gone(&nobody.id, 0, at).await?;
     Ok(())
 }

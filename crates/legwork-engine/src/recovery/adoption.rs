@@ -3,7 +3,7 @@
 
 use super::owners::{Owners, Whose};
 use super::settling::{goes_on, left_by};
-use super::toll::{Counted, Toll};
+use super::toll::Toll;
 use super::trees::{Grove, Tree};
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::book::{Adopted, Loss};
@@ -14,10 +14,8 @@ use legwork_core::child::AfterLoss;
 use legwork_core::ids::{ChildId, DelegationId, RequestId};
 use legwork_core::outcome::StopReason;
 use legwork_core::ports::{Steer, StoreError};
-use legwork_core::pulse::Pulse;
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Fate, Wish};
-use legwork_core::step::Fence;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tokio::sync::oneshot;
 
@@ -87,7 +85,7 @@ impl Handle {
                 owners.leave(&tree, recovered);
                 continue;
             }
-            let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+            let toll = Toll::of(&tree, rescuer).await?;
             let mut withheld = self.withheld(&tree, &toll).await;
             match whose {
                 Whose::Nobodys => {
@@ -97,8 +95,7 @@ impl Handle {
                     }
                     let beside = rescuer.clear(&tree).await?;
                     if beside.is_empty() {
-                        let counted = toll.counted(&tree, rescuer.store).await?;
-                        let estate = Estate { records: rescuer.take(&tree).await?, withheld, toll, counted };
+                        let estate = Estate { records: rescuer.take(&tree, &toll).await?, withheld, toll };
                         self.adopt(rescuer, estate, recovered).await?;
                     }
                     recovered.lacking.extend(beside);
@@ -118,7 +115,7 @@ impl Handle {
     pub async fn obstacle(&self, orphans: &Orphans) -> Result<Option<String>, RecoveryError> {
         let (rescuer, mut obstacle) = (self.rescuer(), None);
         for tree in trees::of(rescuer.store, orphans).await?.trees {
-            let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+            let toll = Toll::of(&tree, rescuer).await?;
             let withheld = self.withheld(&tree, &toll).await;
             if !withheld.is_all {
                 return Ok(None);
@@ -180,11 +177,10 @@ impl Handle {
         estate: Estate,
         recovered: &mut Recovered,
     ) -> Result<(), RecoveryError> {
-        let Estate { records, withheld, toll, counted } = estate;
+        let Estate { records, withheld, toll } = estate;
         let mut heirloom = Heirloom::default();
-        for mut record in records {
+        for record in records {
             let (mut losses, mut here) = (BTreeMap::new(), BTreeSet::new());
-            count_deaths(rescuer, &mut record, (&toll, &counted)).await?;
             for (index, child) in
                 record.children.iter().enumerate().filter(|(_, child)| child.outcome().is_none())
             {
@@ -230,39 +226,11 @@ async fn lost(
     Loss { after: AfterLoss::GiveUp, stopped: given_up.map(|_| StopReason::OwnerLost), report }
 }
 
-/// Stores that the death of its process has ended the attempts of those that go on, before they begin another.
-async fn count_deaths(
-    rescuer: Rescuer<'_>,
-    record: &mut DelegationRecord,
-    (toll, counted): (&Toll, &Counted),
-) -> Result<(), StoreError> {
-    let at = rescuer.clock.now().wall;
-    let mut pulses = Vec::new();
-    for index in 0..record.children.len() {
-        if !goes_on(record, index, toll) {
-            continue;
-        }
-        let child = &mut record.children[index];
-        if let Some(deaths) = counted.deaths(child) {
-            let pulse = child.pulse.take().map(|(pulse, _)| pulse).unwrap_or_default();
-            let pulse = Pulse { deaths, ..pulse };
-            pulses.push((child.id.clone(), pulse.clone()));
-            child.pulse = Some((pulse, at));
-        }
-    }
-    if pulses.is_empty() {
-        return Ok(());
-    }
-    let fence = Fence { owner: rescuer.owner.id.clone(), epoch: record.epoch };
-    rescuer.store.note_pulses(fence, at, pulses).await
-}
-
 /// A tree that was taken, with what was found out about it before.
 struct Estate {
     records: Vec<DelegationRecord>,
     withheld: Withheld,
     toll: Toll,
-    counted: Counted,
 }
 
 /// What of a tree does not go on in this process.

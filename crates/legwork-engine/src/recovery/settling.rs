@@ -89,7 +89,7 @@ async fn settle_found(
             continue;
         }
         let whose = owners.of(&tree).await?;
-        let toll = Toll::of(&tree, &rescuer.owner.id, rescuer.store).await?;
+        let toll = Toll::of(&tree, rescuer).await?;
         let waits = conclusion == Conclusion::Reported
             && tree.records().iter().any(|record| any_goes_on(record, &toll));
         match whose {
@@ -100,7 +100,7 @@ async fn settle_found(
                 }
                 let only = only.map(|children| tree.with_below(children));
                 let settling = Settling { rescuer, conclusion, toll: &toll, only: only.as_ref() };
-                for record in rescuer.take(&tree).await? {
+                for record in rescuer.take(&tree, &toll).await? {
                     settling.settle(&record, recovered).await?;
                 }
             }

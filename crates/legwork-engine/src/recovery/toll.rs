@@ -2,18 +2,19 @@
 //! them in a row, and from which number on nobody goes on with the child (docs/design/042-deaths-in-a-row.md).
 //!
 //! Only what ran is counted. A child that waited for a slot, or for children of its own, has not ended its process; a process
-//! that let go of its work, or whose lease had run out, has not died of it.
+//! that is seen to live, or that let go of its work, has not died of it. What is counted is stored in the commit that takes the
+//! work over, so that each is counted once, whoever breaks off behind it.
 //!
 //! A journal that is damaged stops nobody: how far its child was is taken from the count before, and the child fails by itself
 //! when it begins again (K35).
 
-use super::settling::goes_on;
+use super::Rescuer;
 use super::trees::Tree;
 use legwork_core::child::ChildState;
-use legwork_core::ids::{ChildId, OwnerId};
-use legwork_core::ports::{Steps, StoreError};
-use legwork_core::pulse::Deaths;
-use legwork_core::record::ChildRecord;
+use legwork_core::ids::ChildId;
+use legwork_core::ports::{Liveness, Steps, StoreError};
+use legwork_core::pulse::{Deaths, Pulse};
+use legwork_core::record::{ChildRecord, DelegationRecord, OwnerRecord};
 use legwork_core::step::{Action, Actor, StepRecord, StepState};
 use std::collections::{HashMap, HashSet};
 
@@ -23,33 +24,43 @@ pub const DEATHS_MAX: u32 = 8;
 /// What the deaths of processes mean for the children of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Toll {
-    /// The attempts that the death of their process has ended.
-    struck: HashMap<ChildId, u32>,
+    /// How the attempts ended that a process ran which has the tree no longer.
+    ends: HashMap<ChildId, End>,
     /// The children that are given up for it, and what is said of each.
     given_up: HashMap<ChildId, String>,
 }
 
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// By the death of its process, or by the end of one that nobody here can see.
+    Death { attempt: u32 },
+    /// Otherwise: its process lives and has lost it, or it waited for children of its own.
+    Other { attempt: u32 },
+}
+
 impl Toll {
-    /// Counts the deaths in a tree that `heir` is to go on with or to conclude.
+    /// Looks at the ends in a tree that the rescuer is to go on with or to conclude.
     ///
     /// # Errors
     /// [`StoreError`] when a journal cannot be read and is not damaged.
-    pub(super) async fn of(tree: &Tree, heir: &OwnerId, steps: &dyn Steps) -> Result<Toll, StoreError> {
-        let struck = struck(tree, heir);
+    pub(super) async fn of(tree: &Tree, rescuer: Rescuer<'_>) -> Result<Toll, StoreError> {
+        let ends = ends(tree, rescuer);
         let mut given_up = HashMap::new();
-        for child in tree.records().iter().flat_map(|record| &record.children) {
-            let Some(&attempt) = struck.get(&child.id) else { continue };
+        for child in running(tree.records()) {
             let known = child.deaths();
-            if known.and(attempt, known.steps).in_a_row < DEATHS_MAX {
+            if after(child, &ends, known.steps).in_a_row < DEATHS_MAX {
                 continue;
             }
-            let journal = readable(&child.id, steps).await?;
-            let deaths = known.and(attempt, ended_in(journal.as_deref(), known));
-            if deaths.in_a_row >= DEATHS_MAX {
+            let journal = readable(&child.id, rescuer.store).await?;
+            let steps = ended_in(journal.as_deref(), known);
+            let deaths = after(child, &ends, steps);
+            // One that was counted before, by somebody who broke off then, may have got further since.
+            if deaths.in_a_row >= DEATHS_MAX && steps <= deaths.steps {
                 given_up.insert(child.id.clone(), words(deaths, journal.as_deref()));
             }
         }
-        Ok(Toll { struck, given_up })
+        Ok(Toll { ends, given_up })
     }
 
     /// Why the child is given up, if it is.
@@ -57,38 +68,78 @@ impl Toll {
         self.given_up.get(child).map(String::as_str)
     }
 
-    /// How far the children that go on were when the death of their process ended their attempts. Read before the work is
-    /// taken, so that an error leaves nothing taken; nobody writes for the dead meanwhile.
+    /// What is to be stored of the ends. Read before the work is taken, so that an error leaves nothing taken; nobody writes for
+    /// the dead meanwhile.
     ///
     /// # Errors
     /// [`StoreError`] when a journal cannot be read and is not damaged.
     pub(super) async fn counted(&self, tree: &Tree, steps: &dyn Steps) -> Result<Counted, StoreError> {
         let mut counted = HashMap::new();
-        for record in tree.records() {
-            for (index, child) in record.children.iter().enumerate() {
-                if let Some(&attempt) = self.struck.get(&child.id)
-                    && goes_on(record, index, self)
-                {
-                    let journal = readable(&child.id, steps).await?;
-                    let ended = ended_in(journal.as_deref(), child.deaths());
-                    counted.insert(child.id.clone(), (attempt, ended));
+        for child in running(tree.records()) {
+            let known = child.deaths();
+            let ended = match self.ends.get(&child.id) {
+                Some(End::Death { attempt }) if *attempt > known.attempt => {
+                    ended_in(readable(&child.id, steps).await?.as_deref(), known)
                 }
+                Some(End::Death { .. } | End::Other { .. }) | None => known.steps,
+            };
+            let deaths = after(child, &self.ends, ended);
+            if deaths != known {
+                let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
+                counted.insert(child.id.clone(), Pulse { deaths, ..pulse });
             }
         }
         Ok(Counted(counted))
     }
 }
 
-/// The attempts that the death of their process has ended, with the steps that had ended by then.
+/// The pulses of children with the ends of their attempts in them.
 #[derive(Debug)]
-pub(super) struct Counted(HashMap<ChildId, (u32, u32)>);
+pub(super) struct Counted(HashMap<ChildId, Pulse>);
 
 impl Counted {
-    /// The deaths of a child with the one that has ended its last attempt; `None` when nothing is to be counted.
-    pub(super) fn deaths(&self, child: &ChildRecord) -> Option<Deaths> {
-        let &(attempt, steps) = self.0.get(&child.id)?;
-        Some(child.deaths().and(attempt, steps))
+    /// Those of the children of one owner.
+    pub(super) fn of_owner(&self, tree: &Tree, owner: &OwnerRecord) -> Vec<(ChildId, Pulse)> {
+        let theirs = tree.records().iter().filter(|record| record.owner.id == owner.id);
+        let children = theirs.flat_map(|record| &record.accepted.children);
+        children.filter_map(|child| self.0.get(child).map(|pulse| (child.clone(), pulse.clone()))).collect()
     }
+}
+
+/// The children's pulses in which their attempts under way count as let go of: whoever ran them gives them up.
+pub(crate) fn let_go(record: &DelegationRecord) -> Vec<(ChildId, Pulse)> {
+    let attempts = record.children.iter().filter_map(|child| Some((child, attempt(child)?)));
+    let known = attempts.map(|(child, attempt)| {
+        let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
+        (child.id.clone(), Pulse { deaths: pulse.deaths.but_not(attempt), ..pulse })
+    });
+    known.collect()
+}
+
+/// What is known of a child's deaths with the end of its last attempt, when `steps` had ended by then.
+fn after(child: &ChildRecord, ends: &HashMap<ChildId, End>, steps: u32) -> Deaths {
+    let known = child.deaths();
+    match ends.get(&child.id) {
+        Some(End::Death { attempt }) => known.and(*attempt, steps),
+        Some(End::Other { attempt }) => known.but_not(*attempt),
+        None => known,
+    }
+}
+
+/// The attempt of a child that runs.
+fn attempt(child: &ChildRecord) -> Option<u32> {
+    match child.state {
+        ChildState::Running { attempt } => Some(attempt),
+        ChildState::Queued { .. }
+        | ChildState::Parked { .. }
+        | ChildState::Waiting { .. }
+        | ChildState::Stopping { .. }
+        | ChildState::Settled(_) => None,
+    }
+}
+
+fn running(records: &[DelegationRecord]) -> impl Iterator<Item = &ChildRecord> {
+    records.iter().flat_map(|record| &record.children).filter(|child| attempt(child).is_some())
 }
 
 /// The journal of a child; `None` when it is damaged.
@@ -108,22 +159,25 @@ fn ended_in(journal: Option<&[StepRecord]>, before: Deaths) -> u32 {
     journal.map_or(before.steps, ended)
 }
 
-fn struck(tree: &Tree, heir: &OwnerId) -> HashMap<ChildId, u32> {
+/// How the attempts of others ended. What the rescuer has itself was counted when it was taken, or was begun and given up here.
+fn ends(tree: &Tree, rescuer: Rescuer<'_>) -> HashMap<ChildId, End> {
     let records = tree.records();
     let parents: HashSet<&ChildId> =
         records.iter().filter_map(|record| record.accepted.lineage.parent.as_ref()).collect();
-    let of_the_dead = records.iter().filter(|record| record.owner.id != *heir && !record.owner.gone);
-    let children = of_the_dead.flat_map(|record| &record.children);
-    let ran = children.filter_map(|child| match child.state {
-        ChildState::Running { attempt } => Some((child, attempt)),
-        ChildState::Queued { .. }
-        | ChildState::Parked { .. }
-        | ChildState::Waiting { .. }
-        | ChildState::Stopping { .. }
-        | ChildState::Settled(_) => None,
-    });
-    let itself = ran.filter(|(child, _)| !parents.contains(&child.id));
-    itself.map(|(child, attempt)| (child.id.clone(), attempt)).collect()
+    let mut ends = HashMap::new();
+    for owner in tree.owners().into_iter().filter(|owner| owner.id != rescuer.owner.id) {
+        // Of one that was declared gone it says whether it has died, or stood still.
+        let lives = rescuer.processes.liveness(&owner.process) == Liveness::Alive;
+        for record in records.iter().filter(|record| record.owner.id == owner.id) {
+            for child in &record.children {
+                let Some(attempt) = attempt(child) else { continue };
+                let is_other = lives || parents.contains(&child.id);
+                let end = if is_other { End::Other { attempt } } else { End::Death { attempt } };
+                ends.insert(child.id.clone(), end);
+            }
+        }
+    }
+    ends
 }
 
 /// How many steps have ended by themselves. A model call or a summary that is closed without a result only says that somebody

@@ -1,29 +1,31 @@
 //! A child whose process dies at the same step of it again and again is gone on with so often and no more.
 
-use crate::scene::{DEAD, Scene, batch, options, owner};
+use crate::scene::{DEAD, FOR_EVER, Scene, UNSEEN, batch, options, owner};
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::Epoch;
 use legwork_core::outcome::{Outcome, StopReason, WireStatus};
 use legwork_core::ports::{Delegator, Facts, Steps, WriteSteps};
-use legwork_core::pulse::LineEvent;
+use legwork_core::pulse::{Deaths, LineEvent};
 use legwork_core::record::ChildRecord;
 use legwork_core::step::{Action, Actor, Product, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Conclusion, DEATHS_MAX, Orphans, Recovered, Rescuer, settle};
 use legwork_testkit::memory::{Damage, MemoryStore};
-use legwork_testkit::shaky::ShakyStore;
+use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How a process ends.
 #[derive(Clone, Copy)]
 enum End {
     Dies,
     LetsGo,
-    /// It stood still, and was declared gone.
-    StoodStill,
+    /// It is declared gone: it stood still, or has died where nobody sees it.
+    IsGone,
 }
 
 /// The `n`-th process goes on with what there is, until the child at work is there, and ends after `then`.
@@ -37,19 +39,26 @@ async fn live(memory: &MemoryStore, n: u32, end: End, then: impl AsyncFnOnce(&Sc
     match end {
         End::Dies => {}
         End::LetsGo => scene.engine.close().await,
-        End::StoodStill => {
-            let lease = memory.lease(&owner(n).id).await.expect("it reads").expect("it has one");
-            memory.declare_gone(&owner(n).id, lease.beats, Timestamp(0)).await.expect("it is taken");
-        }
+        End::IsGone => declare_gone(memory, n).await,
     }
     recovered
 }
 
 async fn nothing(_: &Scene, _: u32) {}
 
+async fn declare_gone(memory: &MemoryStore, n: u32) {
+    let lease = memory.lease(&owner(n).id).await.expect("it reads").expect("it has one");
+    memory.declare_gone(&owner(n).id, lease.beats, Timestamp(0)).await.expect("it is taken");
+}
+
 /// A process accepts the call and dies when the children are at work.
 async fn accepted(memory: &MemoryStore, call: NewBatch, here: &[&str]) -> Ticket {
-    let scene = Scene::over(memory.clone(), DEAD, options(3)).await;
+    accepted_by(memory, DEAD, (call, here)).await
+}
+
+/// The process of this number does.
+async fn accepted_by(memory: &MemoryStore, n: u32, (call, here): (NewBatch, &[&str])) -> Ticket {
+    let scene = Scene::over(memory.clone(), n, options(3)).await;
     let ticket = scene.handle.dispatch(call).await.expect("it is accepted");
     scene.troupe.until(|counts| counts.here == here).await;
     ticket
@@ -166,15 +175,31 @@ async fn k08_a_child_that_gets_a_step_further_each_time_is_never_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn k33_k34_whoever_lets_go_in_good_order_or_stood_still_has_not_died_of_its_work() {
-    for end in [End::LetsGo, End::StoodStill] {
+    // The latter are seen to live when their work is taken.
+    for (first, end) in [(DEAD, End::LetsGo), (2, End::IsGone)] {
         let memory = MemoryStore::new();
         let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
         for n in 1..=3 * DEATHS_MAX {
-            let recovered = live(&memory, DEAD + n, end, nothing).await;
+            let recovered = live(&memory, first + n, end, nothing).await;
             assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "end {n}");
         }
         assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1, "the first one died");
     }
+}
+
+/// Proves RECOV-2: where processes cannot be seen, as those of another container.
+#[tokio::test(start_paused = true)]
+async fn k08_inv_30_a_process_that_was_declared_gone_and_is_not_seen_to_live_has_died_of_its_work() {
+    let memory = MemoryStore::new();
+    let ticket = accepted_by(&memory, UNSEEN, (batch(&["deaf"]), &["deaf"])).await;
+    declare_gone(&memory, UNSEEN).await;
+    for n in 1..DEATHS_MAX {
+        let recovered = live(&memory, UNSEEN + n, End::IsGone, nothing).await;
+        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+        assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, n);
+    }
+    let recovered = live(&memory, 2, End::Dies, nothing).await;
+    assert_eq!((recovered.resumed, recovered.given_up), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -297,4 +322,113 @@ async fn k08_work_whose_deaths_cannot_be_counted_now_is_not_taken_and_goes_on_la
     assert_eq!(scene.recover(&Orphans::All).await.resumed, 1);
     scene.troupe.until_here("deaf").await;
     assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1);
+}
+
+/// How a call of the store breaks off: it fails, or its process dies of it, before it is carried out or after that.
+const BREAKS: [Luck; 4] = [Luck::Fails, Luck::FailsLate, Luck::Dies, Luck::DiesLate];
+
+/// The first process that recovers what is there, and of which one call of the store breaks off; where that has killed it, its
+/// successor.
+struct Broken {
+    scene: Scene,
+    /// How many calls came; none breaks off when that is not more than the number of the one that was to.
+    calls: usize,
+}
+
+/// `at` is the number of the call, from 0. What is left behind it is recovered until the work has begun here, or has ended.
+async fn broken(memory: &MemoryStore, ticket: &Ticket, (at, luck): (usize, Luck)) -> Broken {
+    let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
+    let scene = Scene::over_store(shaky.clone(), DEAD + DEATHS_MAX, options(3)).await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    shaky.let_decide(move |_| if counted.fetch_add(1, Ordering::Relaxed) == at { luck } else { Luck::Good });
+    let has_died = tokio::select! {
+        () = shaky.death() => true,
+        () = decided(&scene, ticket) => false,
+    };
+    let calls = calls.load(Ordering::Relaxed);
+    if !has_died {
+        return Broken { scene, calls };
+    }
+    drop(scene);
+    let scene = Scene::over(memory.clone(), 2, options(3)).await;
+    decided(&scene, ticket).await;
+    Broken { scene, calls }
+}
+
+/// Goes on with what is there, again where the store fails, until the work has begun here or has ended.
+async fn decided(scene: &Scene, ticket: &Ticket) {
+    let mut tries = 0;
+    while let Err(error) = scene.handle.recover(&Orphans::All).await {
+        tries += 1;
+        assert!(tries < 3, "one call has failed: {error}");
+    }
+    // Deadline: in paused time a wait for something that never comes would turn for ever.
+    timeout(FOR_EVER, async {
+        tokio::select! {
+            () = scene.troupe.until_here("deaf") => {}
+            () = ended(scene, ticket) => {}
+        }
+    })
+    .await
+    .expect("it begins or ends");
+}
+
+/// Waits for the end of the work, also behind a call that fails.
+async fn ended(scene: &Scene, ticket: &Ticket) {
+    if scene.handle.join(&ticket.delegation).await.is_err() {
+        scene.joined(ticket).await;
+    }
+}
+
+/// Proves RECOV-2, K35: of everything that may break off a recovery, at each call that it makes of the store.
+#[tokio::test(start_paused = true)]
+async fn k08_inv_30_each_death_is_counted_once_whoever_breaks_off_in_between() {
+    for (first, luck) in [DEAD, UNSEEN].into_iter().flat_map(|first| BREAKS.map(|luck| (first, luck))) {
+        let mut at = 0;
+        loop {
+            let memory = MemoryStore::new();
+            let ticket = accepted_by(&memory, first, (batch(&["deaf"]), &["deaf"])).await;
+            if first == UNSEEN {
+                declare_gone(&memory, first).await;
+            }
+            let broken = broken(&memory, &ticket, (at, luck)).await;
+            let row = child(&memory, &ticket, 0).await;
+            let ChildState::Running { attempt } = row.state else { panic!("{at} {luck:?}: {row:?}") };
+            // No step has ended; each attempt but the one that runs has died.
+            let died = Deaths { in_a_row: attempt - 1, attempt: attempt - 1, steps: 0 };
+            assert_eq!(row.deaths(), died, "process {first}, call {at} {luck:?}");
+            drop(broken.scene);
+            if broken.calls <= at {
+                break;
+            }
+            at += 1;
+        }
+        assert!(at > 6, "a recovery looks, reads, takes and begins: {at} calls");
+    }
+}
+
+/// Proves RECOV-2, K35: the last death is among those that are counted when a recovery breaks off.
+#[tokio::test(start_paused = true)]
+async fn k08_a_child_that_is_to_be_given_up_is_so_whoever_breaks_off_in_between() {
+    for luck in BREAKS {
+        let mut at = 0;
+        loop {
+            let memory = MemoryStore::new();
+            let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
+            for n in 1..DEATHS_MAX {
+                live(&memory, DEAD + n, End::Dies, nothing).await;
+            }
+            let broken = broken(&memory, &ticket, (at, luck)).await;
+            let row = child(&memory, &ticket, 0).await;
+            assert_eq!(row.outcome(), Some(Outcome::Stopped(StopReason::OwnerLost)), "call {at} {luck:?}");
+            assert_eq!(broken.scene.troupe.counts().came, 0, "call {at} {luck:?}");
+            drop(broken.scene);
+            if broken.calls <= at {
+                break;
+            }
+            at += 1;
+        }
+        assert!(at > 5, "a recovery looks, reads, takes and ends it: {at} calls");
+    }
 }

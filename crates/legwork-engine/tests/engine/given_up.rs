@@ -1,10 +1,10 @@
 //! Work whose facts the store did not take in time is given up here, and goes on here when it is asked for.
 
-use crate::scene::{Scene, batch, batch_from, left, options};
+use crate::scene::{DEAD, Scene, batch, batch_from, left, options, owner};
+use legwork_core::child::ChildState;
 use legwork_core::ids::Epoch;
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{Delegator, StoreError};
-use legwork_core::pulse::Deaths;
 use legwork_core::steering::Scope;
 use legwork_engine::Hold;
 use legwork_engine::recovery::{DEATHS_MAX, Orphans};
@@ -82,7 +82,27 @@ async fn k08_what_a_process_gives_up_again_and_again_is_no_death_of_it() {
         assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "attempt {attempt}");
         scene.troupe.until(|counts| counts.came == attempt as usize).await;
     }
-    assert_eq!(scene.stored(&ticket.delegation).await.children[0].deaths(), Deaths::default());
+    assert_eq!(scene.stored(&ticket.delegation).await.children[0].deaths().in_a_row, 0);
+}
+
+/// Nor is it when the process has died by the time at which somebody goes on with what it left.
+#[tokio::test(start_paused = true)]
+async fn k08_what_was_given_up_and_left_is_no_death_of_a_process_that_dies_later() {
+    let memory = MemoryStore::new();
+    let scene = Scene::over(memory.clone(), DEAD, options(1)).await;
+    let ticket = scene.dispatch(&["unrecorded told"]).await;
+    scene.troupe.until_here("unrecorded told").await;
+    scene.troupe.say("told");
+    scene.pass(Duration::from_secs(2)).await;
+    let left = scene.stored(&ticket.delegation).await;
+    assert!(left.owner.gone && left.owner.id != owner(DEAD).id, "nobody has it: {left:?}");
+    assert_eq!(left.children[0].state, ChildState::Running { attempt: 1 });
+    drop(scene);
+    let heir = Scene::over(memory, 2, options(1)).await;
+    assert_eq!(heir.recover(&Orphans::All).await.resumed, 1);
+    heir.troupe.until_here("unrecorded told").await;
+    let deaths = heir.stored(&ticket.delegation).await.children[0].deaths();
+    assert_eq!((deaths.in_a_row, deaths.attempt), (0, 1), "it is known, and none");
 }
 
 /// What this process gave up and another one works on since is none of its business.

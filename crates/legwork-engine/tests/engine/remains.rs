@@ -1,7 +1,7 @@
 //! What is still there of dead owners when somebody goes on with their work: commands that may run, processes that fork while they
 //! are ended, and parts of trees.
 
-use crate::scene::{DEAD, Scene, TICKS, batch_from, options, owner};
+use crate::scene::{DEAD, Scene, TICKS, batch_from, options, owner, takeover};
 use legwork_core::batch::Ticket;
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Delegator, Facts};
@@ -78,8 +78,7 @@ async fn k02_the_part_of_a_tree_that_a_dead_owner_had_goes_on_beside_the_part_th
     // Another process has taken over what is below, and died.
     let dead = owner(DEAD);
     memory.enter(dead.clone(), Timestamp(0)).await.expect("it enters");
-    let moved = vec![below.delegation.clone()];
-    memory.take_over(&owner(2).id, &dead.id, moved, Timestamp(0)).await.expect("it is taken");
+    memory.take_over(takeover((&owner(2), &dead), &below.delegation)).await.expect("it is taken");
     scene.troupe.line("until told").tell(LineEvent::ModelCalled);
     scene.pass(Duration::from_secs(3)).await;
     assert_eq!(scene.troupe.counts().here, ["deaf"], "its run here was dropped");

@@ -1,6 +1,6 @@
 //! Stops that other processes ask for: they are rows of the store.
 
-use crate::scene::{DEAD, Scene, options, owner, stopped};
+use crate::scene::{DEAD, Scene, options, owner, stopped, takeover};
 use legwork_core::ids::{ChildId, RequestId, SessionId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::Facts;
@@ -96,10 +96,8 @@ async fn k34_a_late_owner_finds_out_by_its_pulses_and_keeps_the_rest_of_its_work
     scene.troupe.until_here("until never").await;
     let heir = owner(2);
     memory.enter(heir.clone(), Timestamp(0)).await.expect("it enters");
-    memory
-        .take_over(&scene.wiring.owner.id, &heir.id, vec![taken.delegation.clone()], Timestamp(0))
-        .await
-        .expect("it takes over");
+    let taking = takeover((&scene.wiring.owner, &heir), &taken.delegation);
+    memory.take_over(taking).await.expect("it takes over");
     let ours = scene.dispatch(&["until told"]).await;
     scene.troupe.until_here("until told").await;
     scene.troupe.line("until never").tell(LineEvent::ToolMoved);

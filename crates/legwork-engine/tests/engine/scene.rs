@@ -11,7 +11,7 @@ use legwork_core::ids::{CallKey, ChildId, DelegationId, OwnerId, SessionId};
 use legwork_core::outcome::{Force, Outcome, StopReason};
 use legwork_core::ports::{
     Assignment, Delegator, Facts, GroupEnd, Liveness, NewSession, Pending, Processes, SessionKind, Stopped,
-    Store, StoreError, Transcripts,
+    Store, StoreError, Takeover, Transcripts,
 };
 use legwork_core::record::{DelegationRecord, OwnerRecord, Process, ProcessGroup};
 use legwork_core::steering::Scope;
@@ -64,8 +64,11 @@ pub fn owner(n: u32) -> OwnerRecord {
     OwnerRecord::new(OwnerId::from_bits(u64::from(n)), process)
 }
 
-/// The first of the processes that are dead in every scene; the others live.
+/// The first of the processes that are dead in every scene; those before it live.
 pub const DEAD: u32 = 99;
+
+/// The first of those that nobody can see.
+pub const UNSEEN: u32 = 199;
 
 /// Processes of which some are dead.
 #[derive(Default)]
@@ -91,7 +94,11 @@ impl Processes for Neighbours {
     }
 
     fn liveness(&self, process: &Process) -> Liveness {
-        if process.pid >= DEAD { Liveness::Dead } else { Liveness::Alive }
+        match process.pid {
+            UNSEEN.. => Liveness::Unclear,
+            DEAD.. => Liveness::Dead,
+            _ => Liveness::Alive,
+        }
     }
 
     fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>> {
@@ -242,6 +249,17 @@ pub async fn left_by(memory: &MemoryStore, process: u32, (call, here): (NewBatch
     // Starts are durable before they are performed; one more round stores the pulses.
     scene.pass(Duration::from_secs(2)).await;
     ticket
+}
+
+/// A delegation gets another owner.
+pub fn takeover((from, to): (&OwnerRecord, &OwnerRecord), delegation: &DelegationId) -> Takeover {
+    Takeover {
+        from: from.id.clone(),
+        to: to.id.clone(),
+        delegations: vec![delegation.clone()],
+        at: Timestamp(0),
+        pulses: Vec::new(),
+    }
 }
 
 /// The conversations that the calls of the tests are for. Those of an earlier process are there already.

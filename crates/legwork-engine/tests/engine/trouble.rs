@@ -1,6 +1,6 @@
 //! A store that does not take facts for a while.
 
-use crate::scene::{FOR_EVER, Scene, batch, batch_from, options, owner, stopped};
+use crate::scene::{FOR_EVER, Scene, batch, batch_from, options, owner, stopped, takeover};
 use crate::troupe::LACKING;
 use legwork_core::batch::Ticket;
 use legwork_core::child::ChildState;
@@ -239,7 +239,7 @@ async fn k16_a_child_that_is_taken_away_while_its_start_is_being_recorded_gives_
     assert!(matches!(record.children[1].state, ChildState::Running { .. }), "{record:?}");
     let (mine, other) = (owner(1), owner(3));
     memory.enter(other.clone(), Timestamp(0)).await.expect("it enters");
-    memory.take_over(&mine.id, &other.id, vec![taken.delegation], Timestamp(0)).await.expect("it works");
+    memory.take_over(takeover((&mine, &other), &taken.delegation)).await.expect("it works");
     scene.troupe.line("until told").tell(LineEvent::ToolMoved);
     scene.troupe.until(|counts| counts.here.is_empty()).await;
     scene.pass(Duration::from_secs(10)).await;

@@ -14,7 +14,7 @@ use legwork_core::ids::{
 };
 use legwork_core::ports::{
     AppendError, Facts, Filter, Found, Listed, News, Pause, Pending, Portion, StoreError, StoreHealth,
-    Undelivered,
+    Takeover, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -64,8 +64,7 @@ impl Facts for SqliteStore {
         pulses: Vec<(ChildId, Pulse)>,
     ) -> Pending<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let pulses = pulses.into_iter().map(|(child, pulse)| Ok((child, to_json(&pulse)?)));
-            let pulses = pulses.collect::<Result<Vec<_>, StoreError>>()?;
+            let pulses = as_stored(&pulses)?;
             self.write(move |connection| pulses::note(connection, &fence, at, &pulses)).await
         })
     }
@@ -187,15 +186,11 @@ impl Facts for SqliteStore {
         Box::pin(self.read(owners::of_open))
     }
 
-    fn take_over(
-        &self,
-        from: &OwnerId,
-        to: &OwnerId,
-        delegations: Vec<DelegationId>,
-        _at: Timestamp,
-    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
-        let (from, to) = (from.clone(), to.clone());
-        Box::pin(self.write(move |connection| owners::take_over(connection, &from, &to, &delegations)))
+    fn take_over(&self, takeover: Takeover) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
+        Box::pin(async move {
+            let pulses = as_stored(&takeover.pulses)?;
+            self.write(move |connection| owners::take_over(connection, &takeover, &pulses)).await
+        })
     }
 
     fn note_group(
@@ -241,4 +236,9 @@ impl SqliteStore {
     fn end(&self, claims: Vec<ClaimId>, end: End, at: Timestamp) -> Pending<'_, Result<(), StoreError>> {
         Box::pin(self.write(move |connection| claims::end_all(connection, &claims, &end, at)))
     }
+}
+
+/// Pulses as rows hold them.
+fn as_stored(pulses: &[(ChildId, Pulse)]) -> Result<Vec<(ChildId, String)>, StoreError> {
+    pulses.iter().map(|(child, pulse)| Ok((child.clone(), to_json(pulse)?))).collect()
 }

@@ -1,9 +1,10 @@
 //! The processes that own work, and the hand-over from a dead one.
 
-use super::fence;
+use super::{fence, pulses};
 use crate::encoding::{counter, small, stored};
 use crate::failure::Failure;
-use legwork_core::ids::{DelegationId, Epoch, OwnerId};
+use legwork_core::ids::{ChildId, DelegationId, Epoch, OwnerId};
+use legwork_core::ports::Takeover;
 use legwork_core::record::{Lease, OwnerRecord, Process};
 use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -65,22 +66,26 @@ pub(crate) fn record(row: &Row<'_>, first: usize) -> rusqlite::Result<OwnerRecor
     Ok(OwnerRecord { id, process, gone })
 }
 
-/// Moves those of `delegations` that are open and of `from` to `to` under raised epochs.
+/// Moves the open delegations of the one owner to the other under raised epochs, with the pulses of their children.
 pub(crate) fn take_over(
     connection: &Connection,
-    from: &OwnerId,
-    to: &OwnerId,
-    delegations: &[DelegationId],
+    Takeover { from, to, delegations, at, .. }: &Takeover,
+    pulses: &[(ChildId, String)],
 ) -> Result<Vec<(DelegationId, Epoch)>, Failure> {
     fence::known_owner(connection, to)?;
     let mut statement = connection.prepare_cached(
         "UPDATE delegations SET owner = ?2, epoch = epoch + 1 \
-         WHERE id = ?3 AND owner = ?1 AND settled_at IS NULL RETURNING epoch",
+         WHERE id = ?3 AND owner = ?1 AND settled_at IS NULL RETURNING epoch, no",
     )?;
     let mut taken = Vec::new();
     for id in delegations {
-        let epoch = statement.query_row((from.as_str(), to.as_str(), id.as_str()), |row| row.get(0));
-        taken.extend(epoch.optional()?.map(|epoch| (id.clone(), Epoch(counter(epoch)))));
+        let moved = statement.query_row((from.as_str(), to.as_str(), id.as_str()), |row| {
+            Ok((Epoch(counter(row.get(0)?)), row.get::<_, i64>(1)?))
+        });
+        if let Some((epoch, no)) = moved.optional()? {
+            pulses::note_of(connection, no, *at, pulses)?;
+            taken.push((id.clone(), epoch));
+        }
     }
     Ok(taken)
 }

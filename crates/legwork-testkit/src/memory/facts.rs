@@ -10,7 +10,7 @@ use legwork_core::ids::{
 };
 use legwork_core::ports::{
     AppendError, Facts, Filter, Found, Listed, News, Pause, Pending, Portion, StoreError, StoreHealth,
-    Undelivered,
+    Takeover, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -222,14 +222,8 @@ impl Facts for MemoryStore {
         })
     }
 
-    fn take_over(
-        &self,
-        from: &OwnerId,
-        to: &OwnerId,
-        delegations: Vec<DelegationId>,
-        _at: Timestamp,
-    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
-        self.now(|state| whole::take_over(state, (from, to), &delegations))
+    fn take_over(&self, takeover: Takeover) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
+        self.now(|state| whole::take_over(state, takeover))
     }
 
     fn note_group(

@@ -2,8 +2,8 @@
 
 use super::state::{Damage, State};
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{DelegationId, Epoch, OwnerId, SessionId, UnitId};
-use legwork_core::ports::{Due, Found, Portion, StoreError, StoreHealth, Undelivered};
+use legwork_core::ids::{DelegationId, Epoch, SessionId, UnitId};
+use legwork_core::ports::{Due, Found, Portion, StoreError, StoreHealth, Takeover, Undelivered};
 use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::steering::{Request, Wish};
 use legwork_core::step::Actor;
@@ -38,20 +38,24 @@ pub(super) fn find(state: &State, fits: impl Fn(&str) -> bool) -> Vec<Found> {
 
 pub(super) fn take_over(
     state: &mut State,
-    (from, to): (&OwnerId, &OwnerId),
-    delegations: &[DelegationId],
+    takeover: Takeover,
 ) -> Result<Vec<(DelegationId, Epoch)>, StoreError> {
-    let heir = state.living_owner(to)?.clone();
+    let Takeover { from, to, delegations, at, pulses } = takeover;
+    let heir = state.living_owner(&to)?.clone();
     let mut taken = Vec::new();
     for id in delegations {
         let mut records = state.delegations.iter_mut().map(|delegation| &mut delegation.record);
         let is_it = |record: &&mut DelegationRecord| {
-            record.accepted.delegation == *id && record.owner.id == *from && !record.is_settled()
+            record.accepted.delegation == id && record.owner.id == from && !record.is_settled()
         };
         if let Some(record) = records.find(is_it) {
             record.owner = heir.clone();
             record.epoch = Epoch(record.epoch.0 + 1);
-            taken.push((id.clone(), record.epoch));
+            for child in &mut record.children {
+                let pulse = pulses.iter().find(|(of, _)| *of == child.id).map(|(_, pulse)| pulse.clone());
+                child.pulse = pulse.map(|pulse| (pulse, at)).or_else(|| child.pulse.take());
+            }
+            taken.push((id, record.epoch));
         }
     }
     Ok(taken)

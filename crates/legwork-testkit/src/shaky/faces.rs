@@ -9,7 +9,7 @@ use legwork_core::ids::{
 use legwork_core::message::Message;
 use legwork_core::ports::{
     AppendError, Conversations, Due, Facts, Filter, Found, Held, Listed, NewSession, News, Pause, Pending,
-    Portion, SessionRecord, Steps, StoreError, StoreHealth, Turn, Undelivered, WriteSteps,
+    Portion, SessionRecord, Steps, StoreError, StoreHealth, Takeover, Turn, Undelivered, WriteSteps,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -170,7 +170,7 @@ impl Facts for ShakyStore {
         lease(owner: &OwnerId) -> Option<Lease>;
         declare_gone(owner: &OwnerId, beats: u64, at: Timestamp) -> bool;
         owners_of_open() -> Vec<OwnerRecord>;
-        take_over(from: &OwnerId, to: &OwnerId, delegations: Vec<DelegationId>, at: Timestamp) -> Vec<(DelegationId, Epoch)>;
+        take_over(takeover: Takeover) -> Vec<(DelegationId, Epoch)>;
         note_group(fence: Fence, child: Actor, group: ProcessGroup) -> ();
         drop_group(child: Actor, group: ProcessGroup) -> ();
         groups_of(owner: &OwnerId) -> Vec<(Actor, ProcessGroup)>;

@@ -7,7 +7,7 @@ use legwork_core::ids::{
 };
 use legwork_core::ports::{
     AppendError, Facts, Filter, Found, Listed, News, Pause, Pending, Portion, StoreError, StoreHealth,
-    Undelivered,
+    Takeover, Undelivered,
 };
 use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, Lease, OwnerRecord, ProcessGroup};
@@ -174,13 +174,7 @@ impl Facts for Ledger {
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>> {
         closed()
     }
-    fn take_over(
-        &self,
-        _: &OwnerId,
-        _: &OwnerId,
-        _: Vec<DelegationId>,
-        _: Timestamp,
-    ) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
+    fn take_over(&self, _: Takeover) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>> {
         closed()
     }
     fn groups_of(&self, _: &OwnerId) -> Pending<'_, Result<Vec<(Actor, ProcessGroup)>, StoreError>> {

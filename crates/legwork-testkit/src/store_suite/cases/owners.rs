@@ -2,11 +2,11 @@
 
 use crate::store_suite::sample;
 use crate::store_suite::{Owned, Place};
-use legwork_core::ids::{Epoch, RequestId};
+use legwork_core::ids::{DelegationId, Epoch, OwnerId, RequestId};
 use legwork_core::message::{Author, Message};
 use legwork_core::outcome::{Force, StopReason};
-use legwork_core::ports::{AppendError, StoreError, Turn, WriteSteps};
-use legwork_core::pulse::{Phase, Pulse};
+use legwork_core::ports::{AppendError, StoreError, Takeover, Turn, WriteSteps};
+use legwork_core::pulse::{Deaths, Phase, Pulse};
 use legwork_core::record::{Lease, OwnerRecord};
 use legwork_core::steering::{Asked, Request, Scope, Wish};
 use legwork_core::step::{Action, Actor, Fence, StepChange};
@@ -20,7 +20,7 @@ pub async fn inv_30_a_late_owner_is_fenced_everywhere(place: &dyn Place) {
     owned.record(vec![owned.started(0)]).await.expect("the child starts");
     store.enter(sample::owner(2), Timestamp(2)).await.expect("a second process enters");
     let id = owned.accepted.delegation.clone();
-    let taken = store.take_over(&owned.owner, &sample::owner_id(2), vec![id], Timestamp(3)).await;
+    let taken = store.take_over(takeover(owned.owner.clone(), sample::owner_id(2), vec![id])).await;
     assert_eq!(taken, Ok(vec![(owned.accepted.delegation.clone(), Epoch(2))]));
 
     let late = owned.record(vec![owned.returned(0, "too late")]).await;
@@ -68,17 +68,33 @@ pub async fn taking_over_moves_named_open_delegations_only(place: &dyn Place) {
     let named: Vec<_> =
         [&settled, &open, &other].map(|owned| owned.accepted.delegation.clone()).into_iter().collect();
 
-    let unknown = store.take_over(&first, &second, named.clone(), Timestamp(9)).await;
+    let known = |owned: &Owned| {
+        let deaths = Deaths { in_a_row: 1, attempt: 1, steps: 0 };
+        (owned.child(0).clone(), Pulse { deaths, ..Pulse::default() })
+    };
+    let pulses = vec![known(&settled), known(&open), known(&unnamed)];
+    let of_first = Takeover { pulses, ..takeover(first.clone(), second.clone(), named) };
+    let unknown = store.take_over(of_first.clone()).await;
     assert!(matches!(unknown, Err(StoreError::Fenced(_))), "{unknown:?}");
     store.enter(sample::owner(2), Timestamp(9)).await.expect("a second process enters");
-    let taken = store.take_over(&first, &second, named.clone(), Timestamp(9)).await;
+    let taken = store.take_over(of_first.clone()).await;
     let ids = [&open, &other].map(|owned| (owned.accepted.delegation.clone(), Epoch(2)));
     assert_eq!(taken, Ok(ids.to_vec()));
-    assert_eq!(store.take_over(&first, &second, named, Timestamp(9)).await, Ok(vec![]));
+    assert_eq!(store.take_over(of_first).await, Ok(vec![]));
 
     assert_eq!(settled.stored().await.owner.id, first);
     assert_eq!(unnamed.stored().await.owner.id, first);
     assert_eq!(open.stored().await.owner, sample::owner(2));
+    let pulse = open.stored().await.children[0].pulse.clone();
+    assert_eq!(pulse, Some((known(&open).1, Timestamp(3))), "with the commit that moves it");
+    for (still, of_a_child) in [(&settled, "settled"), (&unnamed, "not named"), (&other, "without a pulse")] {
+        let deaths = still.stored().await.children[0].deaths();
+        assert!(deaths.are_none(), "{of_a_child}");
+    }
+}
+
+fn takeover(from: OwnerId, to: OwnerId, delegations: Vec<DelegationId>) -> Takeover {
+    Takeover { from, to, delegations, at: Timestamp(3), pulses: Vec::new() }
 }
 
 /// A lease is renewed until its process is declared gone; from then on nothing new of it gets in.

@@ -6,7 +6,7 @@ use super::{sessions, steers};
 use crate::store_suite::sample;
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
-use legwork_core::ports::{Filter, WriteSteps};
+use legwork_core::ports::{Filter, Takeover, WriteSteps};
 use legwork_core::pulse::Pulse;
 use legwork_core::step::{Action, Actor, Fence, Product, StepChange};
 use legwork_core::time::Timestamp;
@@ -156,9 +156,17 @@ async fn take_over(pair: &mut Pair) {
     let (from, to) = (sample::owner_id(pair.dice.upto(OWNERS)), sample::owner_id(pair.dice.upto(OWNERS)));
     let at = pair.at();
     let open = pair.reference.delegations(Filter::Open).await.expect("the reference reads").rows;
-    let mut named: Vec<DelegationId> = open.into_iter().map(|record| record.accepted.delegation).collect();
-    named.retain(|_| pair.dice.chance(70));
-    pair.both(&(&from, &to, &named), |store| store.take_over(&from, &to, named.clone(), at)).await;
+    let mut pulses = Vec::new();
+    for child in open.iter().flat_map(|record| &record.accepted.children) {
+        if pair.dice.chance(50) {
+            pulses.push((child.clone(), Pulse { beat: at.0.unsigned_abs(), ..Pulse::default() }));
+        }
+    }
+    let mut delegations: Vec<DelegationId> =
+        open.into_iter().map(|record| record.accepted.delegation).collect();
+    delegations.retain(|_| pair.dice.chance(70));
+    let takeover = Takeover { from, to, delegations, at, pulses };
+    pair.both(&takeover, |store| store.take_over(takeover.clone())).await;
 }
 
 async fn prune(pair: &mut Pair) {

@@ -84,6 +84,10 @@ pub struct HandedOff {
     /// It was looked for when this was read, and runs no longer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
+    /// The process of legwork that it ran under has died, and nobody has ended it since: it is nobody's, and is ended as soon as
+    /// somebody works with the state folder again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
 }
 
 /// A process that was ended with its child.
@@ -116,6 +120,11 @@ impl ChildProcesses {
         for (process, group) in self.handed_off.iter_mut().zip(&self.handed_groups) {
             process.ended = !runs(group);
         }
+    }
+
+    /// Notes that the process of legwork has died under which those ran that were handed over.
+    pub fn note_left(&mut self) {
+        self.handed_off.iter_mut().for_each(|process| process.left = !process.ended);
     }
 
     /// Whether there is nothing to tell.

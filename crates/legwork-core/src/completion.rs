@@ -7,7 +7,7 @@ mod notes;
 
 pub use cut::{Aside, StallKeys, TimeoutKeys};
 pub use handle::{BackgroundHandle, HandleWords};
-pub use notes::process_notes;
+pub use notes::{process_notes, told_to_go_on};
 
 use crate::batch::Unit;
 use crate::below::{Below, Unread};

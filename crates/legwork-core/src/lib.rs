@@ -15,6 +15,7 @@ pub mod child;
 pub mod completion;
 pub mod delivery;
 pub mod fact;
+pub mod handover;
 pub mod ids;
 pub mod letters;
 pub mod message;

@@ -156,6 +156,11 @@ impl ChildRecord {
         self.report.iter_mut().for_each(|report| report.processes.note_ended(&runs));
     }
 
+    /// Notes that the process has died which owned it, and under which these ran (PROC-8).
+    pub fn note_left_processes(&mut self) {
+        self.report.iter_mut().for_each(|report| report.processes.note_left());
+    }
+
     /// A child that was just accepted.
     pub fn new(id: ChildId) -> Self {
         ChildRecord {

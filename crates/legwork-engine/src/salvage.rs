@@ -1,5 +1,7 @@
 //! What can still be said of a run that handed in no report: read from its journal, which holds every finished step.
 
+use legwork_core::aftermath::ChildProcesses;
+use legwork_core::handover;
 use legwork_core::ids::ChildId;
 use legwork_core::message::{Message, ToolResult};
 use legwork_core::outcome::Ending;
@@ -12,7 +14,7 @@ use legwork_core::step::{Action, Actor, Product, Repeat, Reply, StepRecord, Step
 pub(crate) async fn salvage(store: &dyn Store, child: &ChildId, ending: Ending, pulse: &Pulse) -> Report {
     match store.steps(&Actor::Child(child.clone())).await {
         Ok(steps) if steps.is_empty() => from_pulse(pulse, ending),
-        Ok(steps) => from_steps(&steps, ending),
+        Ok(steps) => Report { processes: handed_over(child, &steps), ..from_steps(&steps, ending) },
         Err(error) => {
             tracing::warn!(%child, %error, "the journal of a cut-off run could not be read");
             from_pulse(pulse, ending)
@@ -73,6 +75,13 @@ fn from_steps(steps: &[StepRecord], ending: Ending) -> Report {
         }
     }
     report
+}
+
+/// What the child had given to whoever asked for it. It ended with the process that ran both, at the latest.
+fn handed_over(child: &ChildId, steps: &[StepRecord]) -> ChildProcesses {
+    let mut handed_off = handover::handed_over(child, steps);
+    handed_off.iter_mut().for_each(|process| process.ended = true);
+    ChildProcesses { handed_off, ..ChildProcesses::default() }
 }
 
 /// A call that was begun and whose result is not known; any other step counts for nothing.

@@ -8,6 +8,7 @@ mod chat;
 mod commands;
 mod embedded;
 mod failure;
+mod handed_over;
 mod input;
 mod invocation;
 mod lacking;

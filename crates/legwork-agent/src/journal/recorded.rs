@@ -5,6 +5,7 @@
 
 use super::says_something;
 use crate::models::Link;
+use legwork_core::handover;
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
 use legwork_core::report::{Cost, TraceItem, Usage};
 use legwork_core::step::{Action, Product, Repeat, Reply, StepRecord, StepState, Summarised};
@@ -40,6 +41,8 @@ pub struct Recorded {
     pub corrected: Option<Reply>,
     /// The last answer after which something was said to the agent, as long as no other came.
     pub answered: Option<Reply>,
+    /// How many processes it has started in the background in its whole life.
+    pub started: u32,
     /// Whether the last that is recorded is the result of a call: the process ended in good order before the model was asked again.
     pub awaits_reply: bool,
 }
@@ -57,7 +60,7 @@ impl Recorded {
     /// Reads a journal from its steps, which come in order. What was before the last beginning is not read.
     pub(super) fn fold(mut steps: Vec<StepRecord>) -> Self {
         let last = steps.iter().rposition(|step| matches!(step.action, Action::Open));
-        let mut recorded = Recorded::default();
+        let mut recorded = Recorded { started: handover::started_in(&steps), ..Recorded::default() };
         for step in steps.drain(last.unwrap_or(0)..) {
             recorded.take(step);
         }

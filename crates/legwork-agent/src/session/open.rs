@@ -12,7 +12,7 @@ use crate::models::Model;
 use crate::patience::Patience;
 use crate::prompt::{self, Standing};
 use crate::room::Room;
-use crate::tools::{DELEGATE_TASK, Site};
+use crate::tools::{DELEGATE_TASK, Site, known, tell_lost};
 use crate::turn::{self, Agent, Context, Start};
 use futures::FutureExt;
 use legwork_core::batch::{Lineage, Route};
@@ -103,6 +103,7 @@ impl OpenSession {
                 let session =
                     OpenSession { setup, id, journal, context, in_doubt, broken_off, unsaid, system, is_new };
                 session.setup.commands.background.arrive(session.actor());
+                session.tell_lost(&left).await;
                 Ok((session, left))
             }
             Err(error) => {
@@ -249,6 +250,17 @@ impl OpenSession {
         if self.is_new && self.system.is_some() {
             discard(&self.setup, &self.id).await;
         }
+    }
+
+    /// Lets the agent hear of processes that subagents had handed over to it and that went with an earlier process of legwork.
+    async fn tell_lost(&self, left: &Left) {
+        let open = match left {
+            Left::CutOff(recorded) => recorded.exchange.as_ref(),
+            Left::Nothing | Left::Unanswered => None,
+        };
+        let known = known(self.messages(), open);
+        let facts: &dyn Facts = self.setup.store.as_ref();
+        tell_lost(&self.setup.commands.background, facts, &self.actor(), &known).await;
     }
 
     fn actor(&self) -> Actor {

@@ -4,6 +4,7 @@
 
 mod background;
 mod entry;
+mod lost;
 mod notices;
 mod owned;
 mod wording;
@@ -15,9 +16,11 @@ use crate::quoted::one_line;
 pub(super) use background::Launch;
 pub use background::{BackgroundProcesses, BackgroundReport, BackgroundState, Known, Leaving};
 use entry::Entry;
+use legwork_core::handover::PROCESS;
 use legwork_core::ports::Pending;
 use legwork_core::pulse::LineEvent;
 use legwork_core::step::Actor;
+pub(crate) use lost::{known, tell_lost};
 pub(crate) use notices::ProcessEnd;
 use serde::Deserialize;
 use serde_json::json;
@@ -110,7 +113,7 @@ impl ProcessTool {
 impl Tool for ProcessTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "process".to_owned(),
+            name: PROCESS.to_owned(),
             description: "Look after the commands that you have started with `terminal` and background: true. \
                           `list` names them; `log` shows the last lines of the output of one, or what comes after an \
                           offset; `wait` waits a bounded time for its end; `kill` ends it and all that it started; `hand_off` \

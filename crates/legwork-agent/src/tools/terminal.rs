@@ -13,6 +13,7 @@ use super::process::Launch;
 use crate::models::ToolSpec;
 use crate::process::{Capture, CaptureLimits, Order, time_limit};
 use crate::spill::SpillPlace;
+use legwork_core::handover::TERMINAL;
 use legwork_core::ports::Pending;
 use legwork_core::pulse::LineEvent;
 use serde::Deserialize;
@@ -105,7 +106,7 @@ impl Terminal {
 impl Tool for Terminal {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "terminal".to_owned(),
+            name: TERMINAL.to_owned(),
             description: "Run a shell command (bash) and get its exit code and its output, stdout and stderr together. \
                           stdin is empty: nothing can be asked. Whatever still runs in the background when the \
                           command ends is ended too. A long output is cut in the middle and is whole in a file. \

@@ -7,11 +7,13 @@ use super::diagnostics;
 use super::local::Shared;
 use super::stale::stale_paths;
 use crate::worktree::{self, GIT_LIMIT, Tenant, Worktree};
-use legwork_core::aftermath;
+use legwork_core::aftermath::{self, ChildProcesses, HandedOff};
 use legwork_core::batch::Isolation;
+use legwork_core::handover;
 use legwork_core::outcome::{Ending, FailureKind, StopReason};
 use legwork_core::ports::{Assignment, RunEnd};
 use legwork_core::report::Report;
+use legwork_core::step::Actor;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +26,9 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_millis(300);
 pub(super) async fn close(shared: &Shared, assignment: Assignment, end: RunEnd) -> Report {
     let mut report = end.report.clone();
     report.processes = shared.finds.take(&assignment.child);
+    if assignment.attempt > 1 && !goes_on(&end) {
+        handed_before(shared, &assignment, &mut report.processes).await;
+    }
     let worktree = shared.worktrees.leave(&assignment.child);
     let folder = worktree.as_ref().map_or(Path::new(&assignment.setting.folder), |worktree| &worktree.folder);
     // Where its worktree is gone, nothing of what it wrote is anywhere else.
@@ -35,6 +40,42 @@ pub(super) async fn close(shared: &Shared, assignment: Assignment, end: RunEnd) 
     }
     report.diagnostics = explained(shared, assignment, end).await;
     report
+}
+
+/// Whether the run goes on in another process, or has an end that could not be recorded here.
+fn goes_on(end: &RunEnd) -> bool {
+    let is_left = end.stop.is_some_and(|stop| stop.reason == StopReason::Shutdown)
+        && matches!(end.report.ending, Ending::Interrupted | Ending::Failed(_));
+    is_left || end.report.ending == Ending::Failed(FailureKind::Store)
+}
+
+/// Adds what earlier attempts of the child had handed over. It has ended with the process of legwork that ran it, unless that is
+/// this one.
+async fn handed_before(shared: &Shared, assignment: &Assignment, found: &mut ChildProcesses) {
+    let Assignment { child, parent, session, .. } = assignment;
+    let journal = match shared.parts.store.steps(&Actor::Child(child.clone())).await {
+        Ok(journal) => journal,
+        Err(error) => {
+            tracing::warn!(%child, %error, "what it had handed over before cannot be read");
+            return;
+        }
+    };
+    let heir = parent.clone().map_or_else(|| Actor::Session(session.clone()), Actor::Child);
+    let mut lost = Vec::new();
+    for process in handover::handed_over(child, &journal) {
+        if found.handed_off.iter().any(|known| known.session_id == process.session_id) {
+            continue;
+        }
+        match shared.parts.commands.background.running_group(&heir, &process.session_id) {
+            Some(group) => {
+                found.handed_groups.push(group);
+                found.handed_off.push(process);
+            }
+            None => lost.push(HandedOff { ended: true, ..process }),
+        }
+    }
+    // Groups are in the order of those that have one.
+    found.handed_off.append(&mut lost);
 }
 
 /// What is in the child's worktree. It is gone when it is proved to hold nothing.
@@ -60,10 +101,8 @@ async fn left(
             | StopReason::OwnerLost,
         ) => STOP_LIMIT,
     };
-    // A run that goes on in another process goes on in its worktree; so does one that could not be recorded here.
-    let goes_on = end.stop.is_some_and(|stop| stop.reason == StopReason::Shutdown)
-        && matches!(end.report.ending, Ending::Interrupted | Ending::Failed(_));
-    if goes_on || end.report.ending == Ending::Failed(FailureKind::Store) {
+    // A run that goes on in another process goes on in its worktree.
+    if goes_on(end) {
         return None;
     }
     Some(worktree::inspect(&shared.worktrees, &tenant, worktree, limit).await)

@@ -10,8 +10,8 @@ use super::source::ModelSource;
 use super::sweeper::{Finds, Sweeper};
 use super::unready;
 use crate::patience::Trouble;
-use crate::tools::{Commands, Known, Toolbox};
-use crate::turn::{self, TurnLimits};
+use crate::tools::{Commands, Known, Toolbox, known, tell_lost};
+use crate::turn::{self, Start, TurnLimits};
 use crate::worktree::Worktrees;
 use futures::FutureExt;
 use legwork_core::batch::Setting;
@@ -95,7 +95,10 @@ impl Worker for LocalWorker {
             // Before anything runs for the child: whatever becomes of its run, its processes end with it.
             let sweeper = sweeper(&shared, &assignment);
             match setting_up::ready(&shared, assignment, Arc::clone(&line)).await {
-                Ok(ready) => carry_out(ready, sweeper).await,
+                Ok(ready) => {
+                    look_after_earlier(&shared, &ready).await;
+                    carry_out(ready, sweeper).await
+                }
                 Err(Obstacle::Lacks(lacking)) => Ok(unready::report(&shared, *lacking, &*line).await),
                 Err(Obstacle::Unreadable(_)) if line.stopped().now_or_never().is_some() => {
                     Ok(Report::bare(Ending::Interrupted))
@@ -122,6 +125,16 @@ fn sweeper(shared: &Shared, assignment: &Assignment) -> Sweeper {
     let known = Known { parent, delegation: delegation.clone(), goal: task.goal.clone() };
     background.introduce(Actor::Child(child.clone()), known);
     Sweeper::new(child.clone(), background, Arc::clone(&shared.finds))
+}
+
+/// What an earlier attempt had in the background is gone: what begins now is called otherwise, and the child hears of what had been
+/// handed over to it.
+async fn look_after_earlier(shared: &Shared, ready: &Ready) {
+    let Start::Resumed(recorded) = &ready.start else { return };
+    let (background, actor) = (&shared.parts.commands.background, &ready.agent.site.actor);
+    background.go_on(actor, recorded.started);
+    let known = known(&recorded.messages, recorded.exchange.as_ref());
+    tell_lost(background, shared.parts.facts.as_ref(), actor, &known).await;
 }
 
 async fn carry_out(ready: Ready, sweeper: Sweeper) -> Result<Report, Unrecorded> {

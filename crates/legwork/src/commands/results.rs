@@ -6,7 +6,6 @@ mod waiting;
 
 use std::time::Duration;
 
-use legwork_agent::process::is_group_living;
 use legwork_core::below::Below;
 use legwork_core::ids::{ChildId, ClaimId, DelegationId, Epoch};
 use legwork_core::ports::{Facts, StoreError};
@@ -23,7 +22,7 @@ use crate::lookup::{self, Target};
 use crate::outcomes::Outcomes;
 use crate::owner::{self, Owner};
 use crate::signals::{Asked, Signals};
-use crate::{orphans, outliving, state, stderr, stdout};
+use crate::{handed_over, orphans, outliving, state, stderr, stdout};
 use waiting::Waited;
 
 /// How long another process may take to settle what it has taken over.
@@ -112,7 +111,7 @@ async fn gather(
 ) -> Result<Gathered, CliError> {
     let record = after_the_dead(invocation, store, owner, id).await?;
     let mut record = record.ok_or_else(|| lookup::unknown(id.as_str()))?;
-    record.note_ended_processes(is_group_living);
+    handed_over::look(&mut record);
     if !invocation.common.quiet && outliving::is_abandoned(invocation, &record) {
         stderr::tell(&orphans::left(id));
     }
@@ -160,7 +159,7 @@ async fn show_only(
     let target = lookup::find(invocation, store, &args.id).await?.of_delegation(&args.id)?;
     let (id, wanted) = wanted(target).ok_or_else(|| lookup::unknown(&args.id))?;
     let mut record = store.delegation(&id).await?.ok_or_else(|| lookup::unknown(&args.id))?;
-    record.note_ended_processes(is_group_living);
+    handed_over::look(&mut record);
     if args.wait && !record.is_settled() {
         return Err(why.clone().into());
     }

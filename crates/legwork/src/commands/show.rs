@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::slice;
 
-use legwork_agent::process::is_group_living;
 use legwork_core::completion::entry;
 use legwork_core::delivery::LedgerLine;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
@@ -20,7 +19,7 @@ use crate::invocation::Invocation;
 use crate::lacking::Keys;
 use crate::lookup::{self, Target};
 use crate::whereabouts::Whereabouts;
-use crate::{session_choice, state, stdout, wording};
+use crate::{handed_over, session_choice, state, stdout, wording};
 
 mod lines;
 mod steers;
@@ -211,7 +210,7 @@ async fn sentence(
 
 fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usize) -> Value {
     let mut child = record.children[task_index].clone();
-    child.note_ended_processes(is_group_living);
+    handed_over::look_for(&mut child, &record.owner);
     json!({
         "subagent_id": child.id,
         "task_index": task_index,

@@ -22,6 +22,7 @@ mod faults;
 mod foreign_locks;
 mod given_up;
 mod going_on;
+mod handed_over;
 mod harness;
 mod hooks;
 mod interrupt;

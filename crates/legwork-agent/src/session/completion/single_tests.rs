@@ -80,6 +80,7 @@ fn evt_13_what_became_of_a_childs_processes_is_told_with_its_answer() {
         command: "serve".to_owned(),
         purpose: "It serves the pages.".to_owned(),
         ended: false,
+        left: false,
     };
     let orphaned =
         Orphaned { session_id: "proc_2".to_owned(), command: "make all".to_owned(), runtime_seconds: 3.0 };

@@ -13,6 +13,7 @@ use crate::tools::groups::Groups;
 use crate::tools::{Site, ToolOutput};
 use futures::future::join_all;
 use legwork_core::aftermath::HandedOff;
+use legwork_core::handover::{self, COMMAND_CHARS_MAX};
 use legwork_core::ids::DelegationId;
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
@@ -28,8 +29,6 @@ pub(super) const RUNNING_MAX: usize = 8;
 pub(super) const RECENT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the beginning of an output that its file takes.
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Characters of a command that are repeated.
-const COMMAND_CHARS_MAX: usize = 200;
 /// Characters of unread output in a report.
 const TAIL_CHARS_MAX: usize = 600;
 /// What asking, killing and reading on take at most together, and a little more.
@@ -131,7 +130,7 @@ impl BackgroundProcesses {
         let owned = agents.by_actor.entry(actor.clone()).or_default();
         owned.forget();
         owned.started += 1;
-        let id = format!("proc_{}", owned.started);
+        let id = handover::process_id(owned.started);
         let entry = Arc::new(Entry::new(id, on_one_line(&launch.script), &ready));
         let (mut task, running, everybody) = (JoinSet::new(), Arc::clone(&entry), Arc::clone(&self.agents));
         task.spawn(async move {
@@ -151,6 +150,31 @@ impl BackgroundProcesses {
     /// Says for whom a subagent works, until it ends.
     pub fn introduce(&self, actor: Actor, known: Known) {
         self.agents().known.insert(actor, known);
+    }
+
+    /// A subagent goes on that had started so many processes in earlier attempts: what it starts now is called otherwise.
+    pub(crate) fn go_on(&self, actor: &Actor, started: u32) {
+        let mut agents = self.agents();
+        let owned = agents.by_actor.entry(actor.clone()).or_default();
+        owned.started = owned.started.max(started);
+    }
+
+    /// Whether an agent has a process that is called so, also one that has ended.
+    pub(crate) fn has(&self, actor: &Actor, id: &str) -> bool {
+        self.entries(actor).iter().any(|entry| entry.id() == id)
+    }
+
+    /// The group of a process of an agent that runs.
+    pub(crate) fn running_group(&self, actor: &Actor, id: &str) -> Option<ProcessGroup> {
+        let entries = self.entries(actor);
+        let entry = entries.iter().find(|entry| entry.id() == id && entry.ended().is_none())?;
+        Some(entry.group.clone())
+    }
+
+    /// An agent has to hear that it has no more what was handed over to it.
+    pub(crate) fn note_lost(&self, actor: &Actor, lost: &HandedOff) {
+        let text = (wording::lost_title(lost), wording::lost(lost));
+        self.agents().notices.add(actor.clone(), text, None);
     }
 
     /// From now on the agent works in this process, so that it can take over what its subagents hand over.

@@ -8,6 +8,7 @@ use super::notices::Notices;
 use super::wording;
 use crate::process::End;
 use legwork_core::aftermath::{HAND_OVERS_MAX, HandedOff};
+use legwork_core::handover;
 use legwork_core::record::ProcessGroup;
 use legwork_core::step::Actor;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,9 +129,9 @@ impl Agents {
         held.from = Some(from.as_str().to_owned());
         let command = held.entry.command.clone();
         let group = held.entry.group.clone();
-        let session_id = format!("{id}-of-{}", from.as_str());
+        let session_id = handover::id_of_heir(id, from.as_str());
         held.entry.rename(session_id.clone());
-        let told = HandedOff { session_id, command, purpose, ended: false };
+        let told = HandedOff { session_id, command, purpose, ended: false, left: false };
         owned.handed.push(Handed { told: told.clone(), group });
         self.by_actor.entry(heir).or_default().held.push(held);
         Ok(told)

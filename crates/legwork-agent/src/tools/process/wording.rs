@@ -5,8 +5,14 @@ use super::entry::{Ended, Entry};
 use crate::process::{End, Part, Whole};
 use crate::quoted::{one_line, quote};
 use crate::tools::terminal::wording::leftovers;
+use legwork_core::aftermath::HandedOff;
+use legwork_core::handover;
 use std::sync::Arc;
 
+/// How a notice begins.
+const NOTICE: &str = "[legwork: ";
+/// What stands behind the id of a process that runs.
+const RUNS: &str = "has been running for";
 /// Characters of a goal in a notice.
 const GOAL_CHARS_MAX: usize = 120;
 
@@ -14,10 +20,11 @@ const GOAL_CHARS_MAX: usize = 120;
 pub(super) fn started(entry: &Entry) -> String {
     let id = entry.id();
     format!(
-        "[started in the background as {id}]\n\
+        "{}\n\
          [look after it with the tool `process`: actions list, log, wait, kill and hand_off, with id {id}]\n\
          [its output goes to {}, as far as the first {FILE_BYTES_MAX} bytes of it; the last {RECENT_BYTES_MAX} bytes \
          are shown by log]\n",
+        handover::started_line(&id),
         entry.file.display()
     )
 }
@@ -67,7 +74,37 @@ pub(super) fn end_title(entry: &Entry) -> String {
 
 /// What the new owner of a process is told of its end (PROC-3).
 pub(super) fn ended_for_heir(entry: &Entry, child: &str) -> String {
-    format!("[legwork: {}. Your subagent {child} had handed it over to you.]\n{}", state(entry), tail(entry))
+    format!("{NOTICE}{}. Your subagent {child} had handed it over to you.]\n{}", state(entry), tail(entry))
+}
+
+/// What is told of a process that went with the process of legwork which it ran under, in one line for people.
+pub(super) fn lost_title(lost: &HandedOff) -> String {
+    format!("Background process: {} runs no longer · {}", lost.session_id, one_line(&lost.command))
+}
+
+/// What its owner is told of it, where it goes on in another process of legwork.
+pub(super) fn lost(lost: &HandedOff) -> String {
+    let giver = handover::giver(&lost.session_id);
+    let giver = giver.map_or_else(String::new, |child| format!(" {child}"));
+    format!(
+        "{NOTICE}{} runs no longer. It has ended with the process of legwork that it ran under, or before that, and how is not \
+         known. Your subagent{giver} had handed it over to you.]\n{}",
+        lost.session_id,
+        quote(&lost.command)
+    )
+}
+
+/// Whether a message of ours tells of the end of a process.
+pub(super) fn notice_tells_end(text: &str, id: &str) -> bool {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(NOTICE));
+    lines.any(|line| line.strip_prefix(id).is_some_and(|rest| rest.starts_with([' ', '.'])))
+}
+
+/// Whether an answer of the tool does.
+pub(super) fn answer_tells_end(text: &str, id: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    let state = first.strip_prefix('[').and_then(|state| state.strip_prefix(id)?.strip_prefix(' '));
+    state.is_some_and(|state| !state.starts_with(RUNS))
 }
 
 /// What is told of the end of a process of a subagent (PROC-7).
@@ -105,7 +142,7 @@ fn place(part: &Part) -> String {
 /// Where a process stands, in a few words.
 pub(super) fn state(entry: &Entry) -> String {
     let (id, seconds) = (entry.id(), entry.age().as_secs_f32());
-    let Some(ended) = entry.ended() else { return format!("{id} has been running for {seconds:.1} s") };
+    let Some(ended) = entry.ended() else { return format!("{id} {RUNS} {seconds:.1} s") };
     let how = match ended.end {
         End::Exited(code) => format!("ended with exit code {code}"),
         End::Signalled(signal) => format!("was ended by signal {signal}"),

@@ -35,7 +35,9 @@ struct Closing<'a> {
 impl Closing<'_> {
     fn order(&self, verb: &str) -> Order<'_> {
         let config = self.home.project().join("../hooks.toml");
-        fs::write(&config, format!("[hooks]\nsubagent_start = [\"{HANGS}\"]\n")).expect("it is written");
+        // What goes on in another process has begun before.
+        let hook = if ["results", "worker"].contains(&verb) { "subagent_stop" } else { "subagent_start" };
+        fs::write(&config, format!("[hooks]\n{hook} = [\"{HANGS}\"]\n")).expect("it is written");
         let config = config.display().to_string();
         match verb {
             "delegate" => {
@@ -60,11 +62,12 @@ impl Closing<'_> {
 
     /// Waits until all work has ended and the hook hangs still.
     fn wait(&self) {
-        self.home.wait_for_processes(HANGS, 1);
         self.server.gate("here").open();
         until("the work to end", || {
-            (self.home.list()[0]["state"] == "settled" || self.home.ps().is_empty()).then_some(())
+            let list = self.home.list();
+            (list.first()?["state"] == "settled" || self.home.ps().is_empty()).then_some(())
         });
+        self.home.wait_for_processes(HANGS, 1);
         self.server.wait_for(|log| log.in_flight() == 0, Duration::from_secs(10));
     }
 

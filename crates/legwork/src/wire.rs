@@ -41,6 +41,28 @@ use closing::HOOKS_SLACK;
 /// What a stop may take on top of its grace until everything it reached is stored.
 const STOP_SLACK: Duration = Duration::from_millis(400);
 
+/// What bounds the tools of one conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolBounds {
+    /// How many subagents its calls may start in all; `None` for as many as it likes.
+    children_max: Option<u32>,
+    /// How what it delegates comes back.
+    reach: Reach,
+}
+
+impl ToolBounds {
+    /// Those of a conversation whose results reach it so.
+    pub fn of(reach: Reach) -> ToolBounds {
+        ToolBounds { children_max: None, reach }
+    }
+
+    /// Those of a single prompt (CFG-18).
+    pub fn of_a_prompt(settings: &DelegationSettings) -> ToolBounds {
+        let most = settings.oneshot_max_children.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        ToolBounds { children_max: most, reach: Reach::Joined }
+    }
+}
+
 /// Everything a working verb needs.
 pub struct Workplace {
     /// The database.
@@ -103,7 +125,7 @@ impl Workplace {
         if settings.delegation.surface_child_process_notifications {
             commands.background.surface();
         }
-        let tools = Tools::of((settings, &models), commands.clone(), (None, Reach::Joined));
+        let tools = Tools::of((settings, &models), commands.clone(), ToolBounds::of(Reach::Joined));
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
             store: store.clone(),
@@ -170,14 +192,7 @@ impl Workplace {
         Setting { rights: self.rights_of_children.clone(), ..self.setting.clone() }
     }
 
-    /// The tools of a conversation that may start so many subagents in all.
-    pub fn oneshot_tools(&self, settings: &Settings) -> Arc<Toolbox> {
-        let most = settings.delegation.oneshot_max_children;
-        let children_max = most.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-        self.tools(settings, (children_max, Reach::Joined))
-    }
-
-    /// What the agent of a conversation needs whose results reach it so.
+    /// What the agent of a conversation needs.
     ///
     /// # Errors
     /// When its model is not there, or the state folder is not known.
@@ -185,7 +200,7 @@ impl Workplace {
         &self,
         invocation: &Invocation,
         settings: &Settings,
-        reach: Reach,
+        bounds: ToolBounds,
     ) -> Result<SessionSetup, CliError> {
         let setting = Setting { route: self.models.main.clone(), ..self.setting.clone() };
         let model = self.models.model(&setting.route);
@@ -193,19 +208,19 @@ impl Workplace {
             store: self.store.clone(),
             processes: Arc::new(SystemProcesses),
             model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
-            toolbox: self.tools(settings, (None, reach)),
+            toolbox: self.tools(settings, bounds),
             commands: self.commands.clone(),
             limits: limits(&settings.delegation),
             fence: Fence { owner: self.owner.record.id.clone(), epoch: Epoch::FIRST },
             setting,
-            reach,
+            reach: bounds.reach,
             depth_max: depth_max(&settings.delegation),
             spill: invocation.paths.state()?.spill(),
         })
     }
 
-    fn tools(&self, settings: &Settings, limits: (Option<u32>, Reach)) -> Arc<Toolbox> {
-        let tools = Tools::of((settings, &self.models), self.commands.clone(), limits);
+    fn tools(&self, settings: &Settings, bounds: ToolBounds) -> Arc<Toolbox> {
+        let tools = Tools::of((settings, &self.models), self.commands.clone(), bounds);
         tools.delegate.connect(Arc::new(self.handle.clone()));
         tools.toolbox
     }
@@ -254,7 +269,7 @@ impl Tools {
     fn of(
         (settings, models): (&Settings, &Arc<Models>),
         commands: Commands,
-        (children_max, reach): (Option<u32>, Reach),
+        ToolBounds { children_max, reach }: ToolBounds,
     ) -> Tools {
         let fetched = if settings.tools.fetch_private_addresses {
             FetchAddresses::Private

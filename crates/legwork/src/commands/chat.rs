@@ -25,7 +25,7 @@ use crate::invocation::Invocation;
 use crate::progress::{Screen, follow_all};
 use crate::settings::Settings;
 use crate::signals::{Asked, EndedBy, Signals};
-use crate::wire::Workplace;
+use crate::wire::{ToolBounds, Workplace};
 use crate::{orphans, session_choice, stderr, wording};
 
 /// Earlier messages that are shown when a conversation is opened again, and lines of each.
@@ -151,7 +151,7 @@ async fn open(
         let orphans = Orphans::OfSession(id.clone());
         taken_up = orphans::take_up(invocation, workplace, &orphans).await?;
     }
-    let mut setup = workplace.conversation(invocation, settings, way.reach())?;
+    let mut setup = workplace.conversation(invocation, settings, ToolBounds::of(way.reach()))?;
     setup.setting.folder = folder;
     let feed = Arc::new(Feed::default());
     let listener: SessionListener = {

@@ -5,22 +5,17 @@ mod totals;
 
 use std::time::Duration;
 
-use legwork_agent::process::SystemProcesses;
 use legwork_agent::session::{
-    NOT_ASKED, OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionSetup, SessionStop,
-    Which, run_prompt,
+    NOT_ASKED, OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionStop, Which, run_prompt,
 };
-use legwork_agent::worker::ModelSource;
-use legwork_core::batch::Reach;
 use legwork_core::below::Below;
 use legwork_core::completion::BatchResult;
-use legwork_core::ids::{DelegationId, Epoch, SessionId};
+use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
     Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
 };
 use legwork_core::report::Report;
-use legwork_core::step::Fence;
 use legwork_engine::recovery::{Orphans, Recovered};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -33,7 +28,7 @@ use crate::invocation::Invocation;
 use crate::progress::{Before, Screen, follow_all, told};
 use crate::settings::Settings;
 use crate::signals::{Asked, Attention, EndedBy, FAR_OFF, Meant, Signals};
-use crate::wire::{self, Workplace};
+use crate::wire::{ToolBounds, Workplace};
 use crate::{orphans, session_choice, state, stderr, stdout, wording};
 
 /// Said of an answer that did not come in time.
@@ -242,20 +237,19 @@ fn setup(
     (workplace, stored): (&Workplace, Option<SessionRecord>),
     prompt: String,
 ) -> Result<RunSetup, CliError> {
-    let mut setting = workplace.setting.clone();
-    setting.route = workplace.models.main.clone();
-    let model = workplace.models.model(&setting.route);
+    let bounds = ToolBounds::of_a_prompt(&settings.delegation);
+    let mut session = workplace.conversation(invocation, settings, bounds)?;
     let which = match stored {
         // A conversation goes on where it is, from wherever that is asked for.
         Some(record) => {
-            setting.folder = record.session.folder;
+            session.setting.folder = record.session.folder;
             Which::Stored(record.session.id)
         }
         None => Which::New(NewSession {
             id: workplace.owner.new_session(),
             name: None,
             kind: SessionKind::Run,
-            folder: setting.folder.clone(),
+            folder: session.setting.folder.clone(),
             at: workplace.owner.now(),
         }),
     };
@@ -266,19 +260,6 @@ fn setup(
             before.heard(&event);
         }
     });
-    let session = SessionSetup {
-        store: workplace.store.clone(),
-        processes: std::sync::Arc::new(SystemProcesses),
-        model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
-        toolbox: workplace.oneshot_tools(settings),
-        commands: workplace.commands.clone(),
-        limits: wire::limits(&settings.delegation),
-        fence: Fence { owner: workplace.owner.record.id.clone(), epoch: Epoch::FIRST },
-        setting,
-        reach: Reach::Joined,
-        depth_max: wire::depth_max(&settings.delegation),
-        spill: invocation.paths.state()?.spill(),
-    };
     Ok(RunSetup {
         session,
         delegator: std::sync::Arc::new(workplace.handle.clone()),

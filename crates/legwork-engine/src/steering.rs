@@ -68,12 +68,20 @@ pub(crate) async fn objection(
         Some(state) if !state.takes_steers() => return Err(SteerError::Ending(child.clone())),
         Some(_) => {}
     }
-    let steers = store.steers(child).await.map_err(failed)?;
-    let waiting = steers.rows.iter().filter(|steer| steer.fate == Fate::Open).count();
+    let waiting = steers_waiting(store, child).await.map_err(failed)?;
     if waiting >= STEERS_WAITING_MAX {
         return Err(SteerError::Full { child: child.clone(), waiting, waiting_max: STEERS_WAITING_MAX });
     }
     Ok(())
+}
+
+/// How many texts the child has not read yet; at most [`STEERS_WAITING_MAX`] may wait.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn steers_waiting(store: &dyn Store, child: &ChildId) -> Result<usize, StoreError> {
+    let steers = store.steers(child).await?;
+    Ok(steers.rows.iter().filter(|steer| steer.fate == Fate::Open).count())
 }
 
 /// What a child is told before its inactivity limit ends it (RUN-11).

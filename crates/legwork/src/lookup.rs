@@ -29,6 +29,22 @@ pub enum Target {
 }
 
 impl Target {
+    /// The delegation, and the positions of those of its tasks that are named. `None` for a session.
+    pub fn into_tasks(self) -> Option<(Box<DelegationRecord>, Vec<usize>)> {
+        match self {
+            Target::Delegation(record) => {
+                let all = (0..record.children.len()).collect();
+                Some((record, all))
+            }
+            Target::Unit(record, place) => {
+                let of_unit = record.accepted.units[place].task_indexes.clone();
+                Some((record, of_unit))
+            }
+            Target::Child(record, task_index) => Some((record, vec![task_index])),
+            Target::Session(_) => None,
+        }
+    }
+
     /// The delegation that it is or belongs to, for verbs that a session means nothing to.
     ///
     /// # Errors

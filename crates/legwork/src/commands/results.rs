@@ -170,18 +170,7 @@ async fn show_only(
 
 /// The delegation and those of its tasks that the target names; `None` for a session.
 fn wanted(target: Target) -> Option<(DelegationId, Vec<usize>)> {
-    let (record, tasks) = match target {
-        Target::Delegation(record) => {
-            let all = (0..record.children.len()).collect();
-            (record, all)
-        }
-        Target::Unit(record, place) => {
-            let of_unit = record.accepted.units[place].task_indexes.clone();
-            (record, of_unit)
-        }
-        Target::Child(record, task_index) => (record, vec![task_index]),
-        Target::Session(_) => return None,
-    };
+    let (record, tasks) = target.into_tasks()?;
     Some((record.accepted.delegation, tasks))
 }
 

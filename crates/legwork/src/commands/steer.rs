@@ -4,8 +4,8 @@
 use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::ports::Facts;
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
-use legwork_engine::{STEER_BYTES_MAX, STEERS_WAITING_MAX};
+use legwork_core::steering::{Asked, Request, Scope, Wish};
+use legwork_engine::{STEER_BYTES_MAX, STEERS_WAITING_MAX, steers_waiting};
 use legwork_sqlite::SqliteStore;
 use serde_json::json;
 
@@ -70,18 +70,10 @@ pub async fn run(invocation: &Invocation, args: &SteerArgs) -> Result<Exit, CliE
 
 /// The child that is meant: the one that was named, or the only one at work in what was named.
 fn addressee(target: Target, typed: &str) -> Result<(Box<DelegationRecord>, usize), CliError> {
-    let (record, tasks) = match target {
-        Target::Child(record, task_index) => return taking(record, task_index),
-        Target::Unit(record, place) => {
-            let tasks = record.accepted.units[place].task_indexes.clone();
-            (record, tasks)
-        }
-        Target::Delegation(record) => {
-            let tasks = (0..record.children.len()).collect();
-            (record, tasks)
-        }
-        Target::Session(_) => return Err(lookup::unknown(typed)),
-    };
+    if let Target::Child(record, task_index) = target {
+        return taking(record, task_index);
+    }
+    let (record, tasks) = target.into_tasks().ok_or_else(|| lookup::unknown(typed))?;
     let open: Vec<usize> =
         tasks.into_iter().filter(|task| record.children[*task].outcome().is_none()).collect();
     match open.as_slice() {
@@ -108,8 +100,7 @@ fn taking(
 
 /// A child that does not read must not be told without end.
 async fn refuse_if_full(store: &SqliteStore, child: &ChildId) -> Result<(), CliError> {
-    let steers = store.steers(child).await?;
-    let waiting = steers.rows.iter().filter(|steer| steer.fate == Fate::Open).count();
+    let waiting = steers_waiting(store, child).await?;
     if waiting < STEERS_WAITING_MAX {
         return Ok(());
     }

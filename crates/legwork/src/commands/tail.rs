@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::args::TailArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
-use crate::lookup::{self, Target};
-use crate::{orphans, outliving, state, stderr, stdout};
+use crate::{lookup, orphans, outliving, state, stderr, stdout};
 
 /// Between two looks of `-f`.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -26,18 +25,7 @@ const LOOKS_A_QUESTION: u32 = 10;
 pub async fn run(invocation: &Invocation, args: &TailArgs) -> Result<Exit, CliError> {
     let store = state::open_to_look(invocation).await?.ok_or_else(|| lookup::unknown(&args.id))?;
     let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
-    let (record, tasks) = match target {
-        Target::Child(record, task_index) => (record, vec![task_index]),
-        Target::Unit(record, place) => {
-            let tasks = record.accepted.units[place].task_indexes.clone();
-            (record, tasks)
-        }
-        Target::Delegation(record) => {
-            let tasks = (0..record.children.len()).collect();
-            (record, tasks)
-        }
-        Target::Session(_) => return Err(lookup::unknown(&args.id)),
-    };
+    let (record, tasks) = target.into_tasks().ok_or_else(|| lookup::unknown(&args.id))?;
     let mut follow = Follow::new(sources(&record, &tasks));
     let (mut looks, mut told, mut is_left) = (0, false, false);
     loop {

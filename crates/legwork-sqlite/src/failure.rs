@@ -84,7 +84,7 @@ fn is_misshapen(error: &rusqlite::Error) -> bool {
 
 /// An error of SQLite as the port tells it.
 pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
-    let text = format!("{} ({error})", path.display());
+    let text = format!("{} ({})", path.display(), words(error));
     if is_misshapen(error) {
         return StoreError::Corrupt(text);
     }
@@ -127,6 +127,14 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
             StoreError::Corrupt(text)
         }
         Some(_) | None => StoreError::Io(text),
+    }
+}
+
+/// What an error says, without the statement that met it: that is of use to nobody who reads it.
+fn words(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
     }
 }
 

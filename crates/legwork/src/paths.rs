@@ -26,6 +26,9 @@ pub enum PathsError {
     /// Nothing says where the cache belongs.
     #[error("the cache folder is not known: neither HOME nor XDG_CACHE_HOME is set")]
     NoCache,
+    /// Something else is where a folder belongs.
+    #[error("{} is {what}, and a folder belongs there", path.display())]
+    InTheWay { path: PathBuf, what: &'static str },
     /// A folder cannot be made, or cannot be written.
     #[error("the folder {} cannot be used: {cause}", path.display())]
     Unusable { path: PathBuf, cause: io::Error },
@@ -39,6 +42,9 @@ impl From<PathsError> for CliError {
                 (Kind::State, "set HOME, or name a folder with --state-dir or LEGWORK_STATE_DIR")
             }
             PathsError::NoCache => (Kind::State, "set HOME or XDG_CACHE_HOME"),
+            PathsError::InTheWay { .. } => {
+                (Kind::State, "move it away, or name another folder with --state-dir or LEGWORK_STATE_DIR")
+            }
             PathsError::Unusable { .. } => {
                 (Kind::State, "make it writable, or name another one with --state-dir or LEGWORK_STATE_DIR")
             }
@@ -183,10 +189,16 @@ impl StateFolder {
     /// # Errors
     /// When a folder cannot be made, is not a folder, or cannot be written.
     pub fn prepare(&self) -> Result<(), PathsError> {
-        for folder in [self.root.clone(), self.live(), self.spill(), self.log()] {
-            make_private(&folder)?;
-        }
-        Ok(())
+        self.folders().iter().try_for_each(|folder| make_private(folder))
+    }
+
+    /// The first thing that is where one of the folders belongs.
+    pub fn obstacle(&self) -> Option<PathsError> {
+        self.folders().iter().find_map(|folder| in_the_way(folder))
+    }
+
+    fn folders(&self) -> [PathBuf; 4] {
+        [self.root.clone(), self.live(), self.spill(), self.log()]
     }
 }
 
@@ -196,7 +208,22 @@ impl StateFolder {
 /// When it cannot be made or is something else than a folder.
 pub fn make_private(folder: &Path) -> Result<(), PathsError> {
     let made = DirBuilder::new().recursive(true).mode(PRIVATE).create(folder);
-    made.map_err(|cause| PathsError::Unusable { path: folder.to_owned(), cause })
+    made.map_err(|cause| {
+        in_the_way(folder).unwrap_or(PathsError::Unusable { path: folder.to_owned(), cause })
+    })
+}
+
+/// What is no folder where that folder or one above it belongs.
+fn in_the_way(folder: &Path) -> Option<PathsError> {
+    let found =
+        folder.ancestors().find_map(|path| Some((path, fs::symlink_metadata(path).ok()?.file_type())));
+    let (path, kind) = found.filter(|(path, _)| !path.is_dir())?;
+    let what = match (kind.is_file(), kind.is_symlink()) {
+        (true, _) => "a file",
+        (false, true) => "a link that leads to no folder",
+        (false, false) => "no folder",
+    };
+    Some(PathsError::InTheWay { path: path.to_owned(), what })
 }
 
 fn working_folder(started_in: &Path, named: Option<&Path>) -> Result<PathBuf, PathsError> {
@@ -270,7 +297,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = folder.path().join("state");
         fs::write(&root, "").expect("the file is written");
-        let error = StateFolder { root }.prepare().expect_err("a file is no folder");
-        assert_eq!(CliError::from(error).exit().code(), 3);
+        let below = StateFolder { root: root.join("below") };
+        for state in [StateFolder { root: root.clone() }, below] {
+            let error = state.prepare().expect_err("a file is no folder");
+            assert_eq!(
+                error.to_string(),
+                format!("{} is a file, and a folder belongs there", root.display())
+            );
+            assert_eq!(CliError::from(error).exit().code(), 3);
+        }
     }
 }

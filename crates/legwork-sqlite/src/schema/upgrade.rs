@@ -27,8 +27,15 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
     if application != APPLICATION_ID && !(application == 0 && found == 0 && is_blank) {
         return Err(Failure::corrupt("the file is a database of another program"));
     }
+    let location = connection.path().unwrap_or_default().to_owned();
+    let number = pragma(&snapshot, "user_version")?;
+    if number < 0 || number == 0 && !is_blank {
+        return Err(Failure::corrupt(format!(
+            "{location} has the version number {number}, which no legwork writes: something else has changed it. With a copy kept, \
+             `PRAGMA user_version = {VERSION}` in the SQLite shell makes it that of this legwork"
+        )));
+    }
     if found > VERSION {
-        let location = connection.path().unwrap_or_default().to_owned();
         return Err(StoreError::Newer { location, found, known: VERSION }.into());
     }
     Ok(())

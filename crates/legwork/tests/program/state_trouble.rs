@@ -45,6 +45,69 @@ fn a_file_in_the_place_of_the_state_folder_is_told() {
     assert_eq!(delegate(&home).run().code, 0);
 }
 
+/// Every verb that works says what is there, those that look go on, and `doctor` shows it.
+#[test]
+fn k35_a_file_in_the_place_of_a_folder_within_the_state_folder_is_named() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let id = delegate(&home).run().json()["delegation_id"].as_str().expect("an id").to_owned();
+    for name in ["live", "spill", "log"] {
+        let place = home.state().join(name);
+        let aside = home.state().join("aside");
+        fs::rename(&place, &aside).expect("it can be moved away");
+        fs::write(&place, "in the way").expect("the file is written");
+        let told = format!("{} is a file", place.display());
+        refused(&home, &server, &[&told, "move it away", "--state-dir"]);
+        let results = home.legwork(&["results", &id, "--json"]).run();
+        results.assert_refused(3, "state", &[&told, "move it away"]);
+        let doctor = home.legwork(&["doctor", "--json", "--offline"]).run();
+        assert_eq!(doctor.code, 1, "{doctor}");
+        let checks = doctor.json()["checks"].as_array().expect("a list").clone();
+        let check = checks.iter().find(|check| check["name"] == json!("folder")).expect("it is shown");
+        assert!(check["detail"].as_str().is_some_and(|detail| detail.contains(&told)), "{doctor}");
+        assert!(check["fix"].as_str().is_some_and(|fix| fix.contains("$ mv ")), "{doctor}");
+        assert!(
+            checks.iter().any(|check| check["name"] == json!("store")),
+            "the rest is looked at: {doctor}"
+        );
+        assert_eq!(home.legwork(&["ps", "--all"]).run().code, 0);
+        fs::remove_file(&place).expect("it can be moved away");
+        fs::rename(&aside, &place).expect("it comes back");
+    }
+    assert_eq!(home.legwork(&["doctor", "--offline"]).run().code, 0);
+    assert_eq!(delegate(&home).run().code, 0);
+}
+
+/// No statement of ours stands in the message.
+#[test]
+fn k35_a_version_number_that_no_legwork_writes_is_named() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    assert_eq!(delegate(&home).run().code, 0);
+    let known: i64 = version(&home);
+    for number in [-3, 0] {
+        let database = Connection::open(home.database()).expect("it opens");
+        database.pragma_update(None, "user_version", number).expect("it is written");
+        drop(database);
+        let told = format!("version number {number}");
+        let advice = format!("PRAGMA user_version = {known}");
+        refused(&home, &server, &[&told, &advice]);
+        let doctor = home.legwork(&["doctor", "--json", "--offline"]).run();
+        assert!(doctor.code == 1 && doctor.stdout.contains(&told), "{doctor}");
+        for told in [doctor, delegate(&home).run(), home.legwork(&["ps"]).run()] {
+            assert!(!format!("{told}").contains("CREATE TABLE"), "{told}");
+        }
+        let database = Connection::open(home.database()).expect("it opens");
+        database.execute_batch(&advice).expect("what was advised can be done");
+    }
+    assert_eq!(delegate(&home).run().code, 0);
+}
+
+fn version(home: &Home) -> i64 {
+    let database = Connection::open(home.database()).expect("it opens");
+    database.pragma_query_value(None, "user_version", |row| row.get(0)).expect("it is read")
+}
+
 #[test]
 fn a_state_folder_that_nobody_can_write_is_told() {
     let server = ScriptedServer::start(Scripts::default());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::Fault;
 
-use crate::paths::StateFolder;
+use crate::paths::{PathsError, StateFolder};
 
 /// Takes the delegations out that `BROKEN` stands for, then every row that belongs to nothing: a new row would take it over by
 /// its number. Steps of sessions have the numbers of these below zero.
@@ -75,6 +75,21 @@ fn recovery(folder: &StateFolder) -> String {
          lost is what stood on the damaged pages; with an empty database all conversations, all open work and all results that \
          nobody took. What subagents did can be read in {live}, one folder for each delegation"
     )
+}
+
+/// What to do about something that is where a folder belongs.
+pub(super) fn moved_away(obstacle: &PathsError) -> Option<String> {
+    match obstacle {
+        PathsError::InTheWay { path, .. } => Some(format!(
+            "see what it is, and move it away; the folder is made anew when work begins\n$ mv {} {}",
+            quoted(path),
+            quoted(&aside(path))
+        )),
+        PathsError::WorkingFolder { .. }
+        | PathsError::NoState
+        | PathsError::NoCache
+        | PathsError::Unusable { .. } => None,
+    }
 }
 
 /// The steps that take out of a database that is whole otherwise what does not belong together in it.

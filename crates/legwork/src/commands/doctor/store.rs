@@ -22,22 +22,36 @@ pub(super) async fn checks(invocation: &Invocation) -> Vec<Check> {
 
 async fn looked_at(invocation: &Invocation) -> Result<Vec<Check>, CliError> {
     let folder = invocation.paths.state()?;
+    let mut checks = Vec::new();
+    if let Some(obstacle) = folder.obstacle() {
+        let fix = mending::moved_away(&obstacle);
+        checks.push(Check::wrong("folder", obstacle.to_string(), fix));
+        if !folder.root().is_dir() {
+            return Ok(checks);
+        }
+    }
+    checks.extend(of_the_database(invocation, &folder).await?);
+    Ok(checks)
+}
+
+/// The database, and what is in it.
+async fn of_the_database(invocation: &Invocation, folder: &StateFolder) -> Result<Vec<Check>, CliError> {
     let store = match SqliteStore::open_existing(&folder.database(), state::options(invocation)?) {
         Ok(Some(store)) => store,
         Ok(None) => return Ok(vec![Check::ok("store", "nothing is stored yet")]),
-        Err(error) => return Ok(vec![ill(&error, &folder)]),
+        Err(error) => return Ok(vec![ill(&error, folder)]),
     };
     let health = match store.health().await {
         Ok(health) => health,
-        Err(error) => return Ok(vec![ill(&error, &folder)]),
+        Err(error) => return Ok(vec![ill(&error, folder)]),
     };
     // What is damaged would be met again in each of the others, and no other thing can be said of it.
     if !health.problems.is_empty() {
         let problems = format!("{}: {}", health.location, health.problems.join("; "));
-        return Ok(vec![ill(&StoreError::Corrupt(problems), &folder)]);
+        return Ok(vec![ill(&StoreError::Corrupt(problems), folder)]);
     }
-    let mut checks = vec![whole(&store, &health, &folder).await];
-    checks.extend(damages(&health, &folder));
+    let mut checks = vec![whole(&store, &health, folder).await];
+    checks.extend(damages(&health, folder));
     checks.extend(contents(invocation, &store).await);
     Ok(checks)
 }

@@ -32,6 +32,9 @@ pub(crate) async fn accept(
         facts: vec![Fact::Accepted(Box::new(accepted))],
     };
     let Offered { fates, error } = offer(wiring.store.as_ref(), slice::from_ref(&append)).await;
+    if !matches!(fates.first(), Some(Became::Recorded | Became::Unclear)) {
+        wiring.transcripts.discard(&append.delegation);
+    }
     let failure = error.map(|error| error.to_string()).unwrap_or_default();
     match fates.into_iter().next() {
         Some(Became::Recorded) => Ok(ticket),

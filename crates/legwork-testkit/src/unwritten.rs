@@ -1,6 +1,6 @@
 //! Transcripts that nobody reads, for tests of everything else.
 
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Heading, TranscriptError, Transcripts};
 use legwork_core::pulse::LineEvent;
@@ -14,6 +14,8 @@ impl Transcripts for Unwritten {
     fn create(&self, _: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         Ok(Vec::new())
     }
+
+    fn discard(&self, _: &DelegationId) {}
 
     fn reopen(
         &self,

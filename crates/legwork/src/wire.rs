@@ -20,7 +20,7 @@ use legwork_agent::worker::{LocalWorker, ModelSource, Pictures, WorkerParts};
 use legwork_core::batch::{Isolation, OnCrash, Reach, Rights, Setting};
 use legwork_core::budget::Allowance;
 use legwork_core::ids::{DelegationId, Epoch, SessionId};
-use legwork_core::ports::{Conversations, Delegator, Facts, NewSession, SessionKind, Store};
+use legwork_core::ports::{Conversations, Delegator, Facts, Held, NewSession, SessionKind, Store};
 use legwork_core::step::Fence;
 use legwork_engine::recovery;
 use legwork_engine::{AtCapacity, Engine, Handle, Options, Patience, Wiring};
@@ -185,6 +185,21 @@ impl Workplace {
         self.store.create_session(session, holder).await?;
         self.store.release_session(&id, holder).await?;
         Ok(id)
+    }
+
+    /// Takes a session away again that was made for a call which came to nothing. What of it is used by now stays.
+    pub async fn forget_session(&self, id: &SessionId) {
+        let holder = &self.owner.record.id;
+        let forgotten = match self.store.hold_session(id, holder, None).await {
+            Ok(Held::Here) => self.store.discard_session(id, holder).await.map(drop),
+            Ok(Held::By(_) | Held::Unknown) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let released = self.store.release_session(id, holder).await;
+        if let Err(error) = forgotten.and(released) {
+            // It is empty, and free with this process.
+            tracing::debug!(%error, "a session in which nothing came to be stays");
+        }
     }
 
     /// What children of the shell run with, wherever they run: never more than the ceiling of this configuration.

@@ -7,7 +7,7 @@ use super::manifest::file_name;
 use super::queue::Queue;
 use super::writer::{self, Told};
 use crate::spill::make_folder;
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Heading, TranscriptError, Transcripts};
 use legwork_core::pulse::LineEvent;
@@ -68,6 +68,11 @@ impl Transcripts for FileTranscripts {
         let headings = headings.iter().map(shortened).collect();
         self.queue.tell(Told::Created { folder, headings });
         Ok(paths)
+    }
+
+    fn discard(&self, delegation: &DelegationId) {
+        let folder = self.root.join(delegation.as_str());
+        self.queue.tell(Told::Discarded { folder, delegation: delegation.clone() });
     }
 
     fn reopen(

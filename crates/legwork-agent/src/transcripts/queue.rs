@@ -109,8 +109,8 @@ impl Inside {
         let bytes_max = match told {
             Told::Event { .. } => BYTES_MAX,
             Told::Created { .. } | Told::Reopened { .. } | Told::Gap { .. } => BYTES_MAX_OF_ALL,
-            // There is one for each child, it is short, and whoever follows a transcript waits for it.
-            Told::Ended { .. } => usize::MAX,
+            // There is one for each child or delegation, it is short, and whoever follows a transcript waits for its end.
+            Told::Ended { .. } | Told::Discarded { .. } => usize::MAX,
         };
         self.bytes <= bytes_max && !self.done
     }
@@ -132,7 +132,11 @@ impl Inside {
                 let (last, events) = self.gaps.entry(child).or_insert((at, 0));
                 (*last, *events) = (at, *events + 1);
             }
-            Told::Created { .. } | Told::Reopened { .. } | Told::Gap { .. } | Told::Ended { .. } => {}
+            Told::Created { .. }
+            | Told::Discarded { .. }
+            | Told::Reopened { .. }
+            | Told::Gap { .. }
+            | Told::Ended { .. } => {}
         }
     }
 
@@ -172,6 +176,7 @@ mod tests {
                 Told::Gap { child, events, .. } => (format!("gap of {child}"), *events),
                 Told::Ended { child, .. } => (format!("end of {child}"), 1),
                 Told::Created { .. } | Told::Reopened { .. } => ("beginning".to_owned(), 1),
+                Told::Discarded { .. } => ("end of all".to_owned(), 1),
             };
             match short.last_mut().filter(|last| last.0 == what) {
                 Some(last) => last.1 += count,

@@ -285,6 +285,22 @@ fn a_link_that_was_put_in_the_way_is_not_followed() {
 }
 
 #[test]
+fn live_01_nothing_is_left_of_a_call_that_came_to_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    let other = DelegationId::from_bits(0xdef);
+    for delegation in [heading(0).delegation, other.clone()] {
+        transcripts.create(&[Heading { delegation, ..heading(0) }]).expect("it is made");
+    }
+    transcripts.discard(&heading(0).delegation);
+    transcripts.discard(&heading(0).delegation);
+    assert!(transcripts.close());
+    let left = fs::read_dir(folder.path().join("live")).expect("it is there");
+    let left: Vec<_> = left.map(|entry| entry.expect("it reads").file_name()).collect();
+    assert_eq!(left, [other.as_str()]);
+}
+
+#[test]
 fn live_11_a_folder_that_cannot_be_made_is_an_error_with_its_path() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("live"), "a file").expect("a file");

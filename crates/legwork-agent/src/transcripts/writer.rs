@@ -13,6 +13,8 @@ use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
 use legwork_core::time::Timestamp;
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,11 @@ pub(super) enum Told {
         headings: Vec<Heading>,
         settled: Vec<(usize, Outcome, Timestamp)>,
         at: Timestamp,
+    },
+    /// It never came to be.
+    Discarded {
+        folder: PathBuf,
+        delegation: DelegationId,
     },
     Event {
         child: ChildId,
@@ -58,7 +65,11 @@ impl Told {
     pub(super) fn is_urgent(&self) -> bool {
         match self {
             Told::Ended { .. } => true,
-            Told::Created { .. } | Told::Reopened { .. } | Told::Event { .. } | Told::Gap { .. } => false,
+            Told::Created { .. }
+            | Told::Discarded { .. }
+            | Told::Reopened { .. }
+            | Told::Event { .. }
+            | Told::Gap { .. } => false,
         }
     }
 
@@ -69,7 +80,7 @@ impl Told {
                 headings.iter().map(weight_of_heading).sum()
             }
             Told::Event { entry, .. } => entry.weight(),
-            Told::Gap { .. } => 0,
+            Told::Gap { .. } | Told::Discarded { .. } => 0,
             Told::Ended { error, .. } => error.as_ref().map_or(0, |error| error.text.len()),
         }
     }
@@ -114,6 +125,7 @@ impl Writer {
     fn take_in(&mut self, told: Told) {
         match told {
             Told::Created { folder, headings } => self.created(&folder, headings),
+            Told::Discarded { folder, delegation } => self.discarded(&folder, &delegation),
             Told::Reopened { folder, headings, settled, at } => {
                 self.reopened(&folder, headings, (&settled, at));
             }
@@ -153,6 +165,20 @@ impl Writer {
             let transcript = Transcript::new(folder.join(file_name(heading.task_index)), &heading);
             self.dirty.insert(heading.child.clone());
             self.children.insert(heading.child, (transcript, heading.delegation, heading.task_index));
+        }
+    }
+
+    /// Nothing was told of its children, and nothing will be.
+    fn discarded(&mut self, folder: &Path, delegation: &DelegationId) {
+        self.manifests.remove(delegation);
+        for (_, (transcript, ..)) in self.children.extract_if(|_, (_, of, _)| of == delegation) {
+            self.logs.close(&transcript.path);
+        }
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %folder.display(), %error, "what a call left behind that came to nothing cannot be removed");
+            }
+            Ok(()) | Err(_) => {}
         }
     }
 

@@ -16,6 +16,9 @@ pub trait Transcripts: Send + Sync {
     /// [`TranscriptError`]; the delegation goes on without transcripts then (LIVE-11).
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError>;
 
+    /// Removes the transcripts of a delegation that never came to be. What cannot be removed stays, with a warning.
+    fn discard(&self, delegation: &DelegationId);
+
     /// Goes on with transcripts that an earlier process created, and says in those of unsettled children that they go on.
     /// `settled` tells who had ended before.
     ///

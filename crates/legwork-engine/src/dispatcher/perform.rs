@@ -253,7 +253,11 @@ impl Dispatcher {
         self.step(Event::Withdrawn(delegation.clone()));
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {
-                self.waiting.decide(reply, &Err(why.to_dispatch_error(delegation)));
+                let refusal = why.to_dispatch_error(delegation);
+                if !matches!(refusal, DispatchError::Unclear { .. }) {
+                    self.wiring.transcripts.discard(delegation);
+                }
+                self.waiting.decide(reply, &Err(refusal));
             } else if let Effect::Start(child) = effect {
                 self.never_ran(&child);
             } else if let Effect::Stopped(reply, children) = effect {

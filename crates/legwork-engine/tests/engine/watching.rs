@@ -3,7 +3,7 @@
 use crate::scene::{DEAD, Scene, options, pushed};
 use futures::FutureExt;
 use legwork_core::batch::NewBatch;
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Delegator, Heading, LiveEvent, TranscriptError, Transcripts, Watch};
 use legwork_core::pulse::LineEvent;
@@ -45,6 +45,8 @@ impl Transcripts for Kept {
         self.remember(headings);
         Ok(headings.iter().map(|heading| format!("/live/task-{}.log", heading.task_index)).collect())
     }
+
+    fn discard(&self, _: &DelegationId) {}
 
     fn reopen(
         &self,

@@ -53,7 +53,7 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
         stderr::tell("note: `group` has no effect as long as delegation.independent_completions is off");
     }
     let watch = workplace.handle.watch();
-    let ticket = dispatch(&workplace, tasks).await?;
+    let ticket = dispatch(&mut workplace, tasks).await?;
     let mut screen = Screen::of(invocation);
     screen.head(&headline(&ticket));
     let mut attended = Attended::new(&workplace, &ticket, form(invocation));
@@ -101,17 +101,23 @@ fn headline(ticket: &Ticket) -> String {
     format!("{}: {count} {noun}; `legwork ps` shows them, Ctrl-C stops them", ticket.delegation)
 }
 
-async fn dispatch(workplace: &Workplace, tasks: Vec<Task>) -> Result<Ticket, CliError> {
+/// Begins the work. Where that fails the workplace is closed, so that nothing of the call is left.
+async fn dispatch(workplace: &mut Workplace, tasks: Vec<Task>) -> Result<Ticket, CliError> {
     let session = workplace.new_session(SessionKind::Shell).await?;
     let batch = NewBatch {
-        lineage: Lineage::of_session(session),
+        lineage: Lineage::of_session(session.clone()),
         call_key: None,
         context: None,
         reach: Reach::Joined,
         tasks,
         setting: workplace.setting_of_children(),
     };
-    Ok(workplace.handle.dispatch(batch).await?)
+    let dispatched = workplace.handle.dispatch(batch).await;
+    if dispatched.is_err() {
+        workplace.forget_session(&session).await;
+        workplace.close().await;
+    }
+    Ok(dispatched?)
 }
 
 /// What is printed at the end: everything, or what was not printed before.

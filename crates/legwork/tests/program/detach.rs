@@ -398,3 +398,29 @@ fn k07_tasks_for_a_conversation_and_its_deletion_are_never_both_carried_out() {
         }
     }
 }
+
+/// Neither a transcript nor a session, in the foreground and in the background.
+#[test]
+fn inv_21_a_call_that_the_store_refuses_leaves_nothing_behind() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    assert_eq!(home.legwork(&["delegate", "--goal", "any"]).run().code, 0);
+    let listed =
+        || home.legwork(&["sessions", "--all", "--shell", "--json"]).run().json()["sessions"].clone();
+    let transcripts = || {
+        let folders = fs::read_dir(home.state().join("live")).expect("it is there");
+        folders.map(|folder| folder.expect("it reads").file_name()).collect::<Vec<_>>()
+    };
+    let (sessions, before) = (listed(), transcripts());
+    let database = Connection::open(home.database()).expect("it opens");
+    let strike =
+        "CREATE TRIGGER strike BEFORE INSERT ON delegations BEGIN SELECT RAISE(ABORT, 'no more'); END";
+    database.execute_batch(strike).expect("it is made");
+    for form in [&[][..], &["--detach"]] {
+        let ended = home.legwork(&[&["delegate", "--goal", "any", "--json"], form].concat()).run();
+        ended.assert_refused(3, "state", &["no more"]);
+        assert_eq!((listed(), transcripts()), (sessions.clone(), before.clone()), "{form:?}");
+    }
+    database.execute_batch("DROP TRIGGER strike").expect("it is dropped");
+    assert_eq!(home.legwork(&["delegate", "--goal", "any"]).run().code, 0);
+}

@@ -39,7 +39,11 @@ pub(super) async fn leave(
         setting: workplace.setting_of_children(),
     };
     let completions = settings.delegation.completions();
-    let ticket = workplace.handle.accept_for_another(batch, completions).await?;
+    let accepted = workplace.handle.accept_for_another(batch, completions).await;
+    if accepted.is_err() && reach == Reach::Joined {
+        workplace.forget_session(&session).await;
+    }
+    let ticket = accepted?;
     let kept_for = left(workplace, &session, reach).await;
     let started = outliving::start(invocation, ticket.delegation.as_str());
     let note = note(&ticket.delegation, kept_for);

@@ -47,7 +47,7 @@ pub struct Recovered {
     /// Children that had been told to stop before.
     pub stopping: usize,
     /// Children that do not go on, because their process died at the same step of them too often.
-    pub given_up: usize,
+    pub condemned: usize,
     /// Children that had not begun and do not any more.
     pub unstarted: usize,
     /// Children that were settled without an engine, by their tasks' positions: nobody has told of their ends.

@@ -330,14 +330,14 @@ pub async fn tell_anew(workplace: &Workplace, recovered: &Recovered, before: &Re
 
 /// Says what recovery did, one line each.
 fn tell(recovered: &Recovered, origin: Origin) {
-    let Recovered { taken, resumed, lost, stopping, given_up, unstarted, .. } = recovered;
+    let Recovered { taken, resumed, lost, stopping, condemned, unstarted, .. } = recovered;
     if !taken.is_empty() {
         let mut parts = Vec::new();
         let counts = [
             (*resumed, "go(es) on from the last finished step"),
             (*lost, "lost"),
             (*stopping, "stopped as asked before"),
-            (*given_up, "given up, because their process died at the same step again and again"),
+            (*condemned, "given up, because their process died at the same step again and again"),
             (*unstarted, "never started"),
         ];
         parts.extend(

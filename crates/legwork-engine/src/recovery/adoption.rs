@@ -2,7 +2,7 @@
 //! children for another attempt. Where one of them cannot be worked on in this process, the tree is left to another one.
 
 use super::owners::{Owners, Whose};
-use super::settling::{goes_on, left_by};
+use super::settling::{ChildAt, goes_on, left_by};
 use super::toll::Toll;
 use super::trees::{Grove, Tree};
 use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
@@ -146,7 +146,7 @@ impl Handle {
             for (index, child) in open {
                 let goes_on = goes_on(record, index, toll);
                 let lacking = match goes_on {
-                    true => self.lacks((record, index)).await,
+                    true => self.lacks(ChildAt { record, index }).await,
                     false => None,
                 };
                 let waits = goes_on && withheld.parents.contains(&child.id);
@@ -165,7 +165,7 @@ impl Handle {
     }
 
     /// What the child of that task lacks here to go on. One that has answered needs nothing any more.
-    async fn lacks(&self, (record, index): (&DelegationRecord, usize)) -> Option<String> {
+    async fn lacks(&self, ChildAt { record, index }: ChildAt<'_>) -> Option<String> {
         let lacks = self.wiring().worker.lacks(&record.accepted.setting_of(index))?;
         let has_answered = has_answered(self.wiring().store.as_ref(), &record.children[index].id).await;
         (!has_answered).then_some(lacks)
@@ -192,7 +192,10 @@ impl Handle {
                     }
                     heirloom.steers.push((child.id.clone(), open_steers(rescuer, &child.id).await?));
                 } else {
-                    losses.insert(index, lost(rescuer, (&record, index), &toll, recovered).await);
+                    losses.insert(
+                        index,
+                        lost(rescuer, ChildAt { record: &record, index }, &toll, recovered).await,
+                    );
                 }
             }
             recovered.taken.push(record.accepted.delegation.clone());
@@ -209,21 +212,21 @@ impl Handle {
 /// How a child ends that does not go on.
 async fn lost(
     rescuer: Rescuer<'_>,
-    (record, index): (&DelegationRecord, usize),
+    ChildAt { record, index }: ChildAt<'_>,
     toll: &Toll,
     recovered: &mut Recovered,
 ) -> Loss {
     let child = &record.children[index];
-    let given_up = toll.why(&child.id);
-    match given_up {
-        Some(_) => recovered.given_up += 1,
+    let condemned = toll.why(&child.id);
+    match condemned {
+        Some(_) => recovered.condemned += 1,
         None => recovered.count_settled(child.state),
     }
     let report = match child.state.has_runner() {
-        true => Some(Box::new(left_by(rescuer, (record, index), given_up).await)),
+        true => Some(Box::new(left_by(rescuer, ChildAt { record, index }, condemned).await)),
         false => None,
     };
-    Loss { after: AfterLoss::GiveUp, stopped: given_up.map(|_| StopReason::OwnerLost), report }
+    Loss { after: AfterLoss::GiveUp, stopped: condemned.map(|_| StopReason::OwnerLost), report }
 }
 
 /// A tree that was taken, with what was found out about it before.

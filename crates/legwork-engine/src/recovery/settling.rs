@@ -154,7 +154,7 @@ impl<'a> Settling<'a> {
             Ok(()) => {
                 for (index, child) in self.ending(record) {
                     match self.why(&child.id) {
-                        Some(_) => recovered.given_up += 1,
+                        Some(_) => recovered.condemned += 1,
                         None => recovered.count_settled(child.state),
                     }
                     recovered.ended.push((delegation.clone(), index));
@@ -202,24 +202,27 @@ impl<'a> Settling<'a> {
         let child = &record.children[index];
         let moved = |event, report| Fact::Moved { child: child.id.clone(), event, report };
         let begun = child.state.has_runner();
-        let given_up = self.why(&child.id);
+        let condemned = self.why(&child.id);
         let mut facts = Vec::new();
-        if let Some(reason) = self.stop_reason(given_up) {
+        if let Some(reason) = self.stop_reason(condemned) {
             facts.push(moved(ChildEvent::StopAsked { reason, force: Force::Abort }, None));
             if !begun {
                 return facts;
             }
         }
-        let report =
-            if begun { Some(Box::new(left_by(self.rescuer, (record, index), given_up).await)) } else { None };
+        let report = if begun {
+            Some(Box::new(left_by(self.rescuer, ChildAt { record, index }, condemned).await))
+        } else {
+            None
+        };
         facts.push(moved(ChildEvent::OwnerLost(AfterLoss::GiveUp), report));
         facts
     }
 
-    fn stop_reason(self, given_up: Option<&str>) -> Option<StopReason> {
+    fn stop_reason(self, condemned: Option<&str>) -> Option<StopReason> {
         match self.conclusion {
             Conclusion::Stopped(reason) => Some(reason),
-            Conclusion::Reported => given_up.map(|_| StopReason::OwnerLost),
+            Conclusion::Reported => condemned.map(|_| StopReason::OwnerLost),
         }
     }
 
@@ -251,11 +254,19 @@ impl Recovered {
     }
 }
 
+/// One child of a delegation as it was read.
+#[derive(Clone, Copy)]
+pub(super) struct ChildAt<'a> {
+    pub(super) record: &'a DelegationRecord,
+    /// The position of its task.
+    pub(super) index: usize,
+}
+
 /// What is known of a run whose process died, and why nobody goes on with it where that is more than its loss.
 pub(super) async fn left_by(
     rescuer: Rescuer<'_>,
-    (record, index): (&DelegationRecord, usize),
-    given_up: Option<&str>,
+    ChildAt { record, index }: ChildAt<'_>,
+    condemned: Option<&str>,
 ) -> Report {
     let child = &record.children[index];
     let pulse = child.pulse.as_ref().map(|(pulse, _)| pulse.clone()).unwrap_or_default();
@@ -266,7 +277,7 @@ pub(super) async fn left_by(
         Isolation::Shared => None,
     };
     let inactivity = child.report.as_ref().and_then(|report| report.inactivity.clone());
-    let error = given_up.map(str::to_owned);
+    let error = condemned.map(str::to_owned);
     // One whose process died before a reading was stored has worked for no time that anybody has measured.
     let spans = Some(child.spans().unwrap_or_default());
     Report { worktree, inactivity, error, spans, ..report }

@@ -27,7 +27,7 @@ pub(super) struct Toll {
     /// How the attempts ended that a process ran which has the tree no longer.
     ends: HashMap<ChildId, End>,
     /// The children that are given up for it, and what is said of each.
-    given_up: HashMap<ChildId, String>,
+    condemned: HashMap<ChildId, String>,
 }
 
 /// How an attempt ended.
@@ -46,7 +46,7 @@ impl Toll {
     /// [`StoreError`] when a journal cannot be read and is not damaged.
     pub(super) async fn of(tree: &Tree, rescuer: Rescuer<'_>) -> Result<Toll, StoreError> {
         let ends = ends(tree, rescuer);
-        let mut given_up = HashMap::new();
+        let mut condemned = HashMap::new();
         for child in running(tree.records()) {
             let known = child.deaths();
             if after(child, &ends, known.steps).in_a_row < DEATHS_MAX {
@@ -57,15 +57,15 @@ impl Toll {
             let deaths = after(child, &ends, steps);
             // One that was counted before, by somebody who broke off then, may have got further since.
             if deaths.in_a_row >= DEATHS_MAX && steps <= deaths.steps {
-                given_up.insert(child.id.clone(), words(deaths, journal.as_deref()));
+                condemned.insert(child.id.clone(), words(deaths, journal.as_deref()));
             }
         }
-        Ok(Toll { ends, given_up })
+        Ok(Toll { ends, condemned })
     }
 
     /// Why the child is given up, if it is.
     pub(super) fn why(&self, child: &ChildId) -> Option<&str> {
-        self.given_up.get(child).map(String::as_str)
+        self.condemned.get(child).map(String::as_str)
     }
 
     /// What is to be stored of the ends. Read before the work is taken, so that an error leaves nothing taken; nobody writes for

@@ -95,11 +95,11 @@ async fn k08_a_child_that_its_process_dies_of_again_and_again_is_given_up_and_it
     let ticket = accepted(&memory, batch(&["deaf", "answer late"]), &["deaf"]).await;
     for n in 1..DEATHS_MAX {
         let recovered = live(&memory, DEAD + n, End::Dies, nothing).await;
-        assert_eq!((recovered.resumed > 0, recovered.given_up), (true, 0), "death {n}");
+        assert_eq!((recovered.resumed > 0, recovered.condemned), (true, 0), "death {n}");
     }
     let scene = Scene::over(memory.clone(), 2, options(1)).await;
     let recovered = scene.recover(&Orphans::All).await;
-    assert_eq!((recovered.resumed, recovered.given_up, recovered.lost), (0, 1, 0));
+    assert_eq!((recovered.resumed, recovered.condemned, recovered.lost), (0, 1, 0));
     let record = scene.joined(&ticket).await;
     assert_eq!(record.children[0].outcome(), Some(Outcome::Stopped(StopReason::OwnerLost)));
     assert_eq!(record.children[1].outcome(), Some(Outcome::Succeeded), "it ran to its end before");
@@ -130,14 +130,14 @@ async fn k08_what_is_given_up_needs_no_engine_to_settle_and_an_own_stop_keeps_it
         let row = child(&memory, &ticket, 0).await;
         match conclusion {
             Conclusion::Reported => {
-                assert_eq!((recovered.given_up, recovered.lost), (1, 0));
+                assert_eq!((recovered.condemned, recovered.lost), (1, 0));
                 assert_eq!(row.outcome(), Some(Outcome::Stopped(StopReason::OwnerLost)));
                 assert!(
                     row.report.and_then(|report| report.error).is_some_and(|error| error.contains("8 times"))
                 );
             }
             Conclusion::Stopped(reason) => {
-                assert_eq!((recovered.given_up, recovered.lost), (0, 1));
+                assert_eq!((recovered.condemned, recovered.lost), (0, 1));
                 assert_eq!(row.outcome(), Some(Outcome::Stopped(reason)));
                 assert_eq!(row.report.and_then(|report| report.error), None);
             }
@@ -160,15 +160,15 @@ async fn k08_a_child_that_gets_a_step_further_each_time_is_never_given_up() {
     let ticket = accepted(&memory, batch(&["until told"]), &["until told"]).await;
     for n in 1..=40 {
         let recovered = live(&memory, DEAD + n, End::Dies, step).await;
-        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+        assert_eq!((recovered.resumed, recovered.condemned), (1, 0), "death {n}");
     }
     // The steps of those that die before they have one are counted from the last one on.
     for n in 41..40 + DEATHS_MAX {
         let recovered = live(&memory, DEAD + n, End::Dies, nothing).await;
-        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+        assert_eq!((recovered.resumed, recovered.condemned), (1, 0), "death {n}");
     }
     let recovered = live(&memory, DEAD + 40 + DEATHS_MAX, End::Dies, nothing).await;
-    assert_eq!((recovered.resumed, recovered.given_up), (0, 1));
+    assert_eq!((recovered.resumed, recovered.condemned), (0, 1));
     let error = child(&memory, &ticket, 0).await.report.and_then(|report| report.error);
     assert!(error.is_some_and(|error| error.contains("after 40 step(s)")));
 }
@@ -181,7 +181,7 @@ async fn k33_k34_whoever_lets_go_in_good_order_or_stood_still_has_not_died_of_it
         let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
         for n in 1..=3 * DEATHS_MAX {
             let recovered = live(&memory, first + n, end, nothing).await;
-            assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "end {n}");
+            assert_eq!((recovered.resumed, recovered.condemned), (1, 0), "end {n}");
         }
         assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1, "the first one died");
     }
@@ -195,11 +195,11 @@ async fn k08_inv_30_a_process_that_was_declared_gone_and_is_not_seen_to_live_has
     declare_gone(&memory, UNSEEN).await;
     for n in 1..DEATHS_MAX {
         let recovered = live(&memory, UNSEEN + n, End::IsGone, nothing).await;
-        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+        assert_eq!((recovered.resumed, recovered.condemned), (1, 0), "death {n}");
         assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, n);
     }
     let recovered = live(&memory, 2, End::Dies, nothing).await;
-    assert_eq!((recovered.resumed, recovered.given_up), (0, 1));
+    assert_eq!((recovered.resumed, recovered.condemned), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,14 +215,14 @@ async fn k16_a_parent_that_waits_for_its_children_is_not_given_up_for_their_deat
         scene.store.close();
         scene.store.let_one_pass();
         let recovered = scene.recover(&Orphans::All).await;
-        assert_eq!((recovered.resumed, recovered.given_up), (2, 0), "death {n}");
+        assert_eq!((recovered.resumed, recovered.condemned), (2, 0), "death {n}");
         scene.troupe.until(|counts| counts.here.contains(&"tree 1 0 told".to_owned())).await;
         let parent = child(&memory, &ticket, 0).await;
         assert_eq!(parent.state, ChildState::Running { attempt: n + 1 });
     }
     let heir = Scene::over(memory.clone(), 2, options(3)).await;
     let recovered = heir.recover(&Orphans::All).await;
-    assert_eq!((recovered.given_up, recovered.resumed), (1, 1), "the one below; the parent hears of it");
+    assert_eq!((recovered.condemned, recovered.resumed), (1, 1), "the one below; the parent hears of it");
     let record = heir.joined(&ticket).await;
     assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
 }
@@ -253,7 +253,7 @@ async fn k08_inv_10_what_runs_beside_a_deadly_child_is_not_given_up_with_it() {
     let mut given_up = 0;
     for n in 1..=3 * DEATHS_MAX {
         let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
-        given_up += scene.recover(&Orphans::All).await.given_up;
+        given_up += scene.recover(&Orphans::All).await.condemned;
         if given_up > 0 {
             scene.troupe.say("told");
             scene.joined(&ticket).await;
@@ -291,14 +291,14 @@ async fn k08_a_damaged_journal_stops_no_recovery_and_the_deaths_of_its_child_are
         assert!(scene.joined(&whole).await.is_settled());
     })
     .await;
-    assert_eq!((recovered.resumed, recovered.given_up), (2, 0));
+    assert_eq!((recovered.resumed, recovered.condemned), (2, 0));
     for n in 2..DEATHS_MAX {
         let recovered = live(&memory, DEAD + n, End::Dies, nothing).await;
-        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "death {n}");
+        assert_eq!((recovered.resumed, recovered.condemned), (1, 0), "death {n}");
     }
     assert_eq!(child(&memory, &damaged, 0).await.deaths().in_a_row, DEATHS_MAX - 1);
     let recovered = live(&memory, DEAD + DEATHS_MAX, End::Dies, nothing).await;
-    assert_eq!((recovered.resumed, recovered.given_up), (0, 1));
+    assert_eq!((recovered.resumed, recovered.condemned), (0, 1));
     let error = child(&memory, &damaged, 0).await.report.and_then(|report| report.error);
     assert!(
         error.as_ref().is_some_and(|error| error.contains("at a place that cannot be read")),

@@ -79,7 +79,7 @@ async fn k08_what_a_process_gives_up_again_and_again_is_no_death_of_it() {
     for attempt in 2..=DEATHS_MAX + 2 {
         given_up(&scene).await;
         let recovered = scene.handle.recover_again(&ticket.delegation).await.expect("the store is back");
-        assert_eq!((recovered.resumed, recovered.given_up), (1, 0), "attempt {attempt}");
+        assert_eq!((recovered.resumed, recovered.condemned), (1, 0), "attempt {attempt}");
         scene.troupe.until(|counts| counts.came == attempt as usize).await;
     }
     assert_eq!(scene.stored(&ticket.delegation).await.children[0].deaths().in_a_row, 0);

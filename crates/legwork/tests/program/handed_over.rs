@@ -163,7 +163,9 @@ fn proc_03_what_was_handed_over_before_a_process_was_lost_is_told_with_the_resul
         let home = Home::with(&server);
         let mut screen = chat(&home, &["chat"]);
         screen.press("get two slowly\r");
+        screen.wait_for("Done with that.");
         server.gate("answer").wait_waiting(1);
+        screen.wait_for("1 running");
         screen.wait_for_rest();
         if lost == Lost::Left {
             screen.press("\u{4}");

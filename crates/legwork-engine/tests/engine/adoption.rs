@@ -83,7 +83,7 @@ async fn route_05_whom_a_call_is_for_travels_to_the_inbox_and_to_calls_below() {
     let scene = Scene::over(memory.clone(), 2, options(2)).await;
     scene.recover(&Orphans::All).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     scene.troupe.until_here("tree 1 0 told").await;
     scene.troupe.say("told");
     desk.until_offered(1).await;

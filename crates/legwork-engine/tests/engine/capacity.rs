@@ -185,7 +185,7 @@ async fn disp_24_a_stop_in_the_middle_of_a_call_reaches_what_is_handed_back() {
 async fn disp_17_a_finished_unit_is_delivered_while_its_slower_siblings_run() {
     let scene = scene(AtCapacity::Queue, 4).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     let tasks =
         [("until a", Some("a")), ("until b", None), ("until a too", Some("a")), ("until c", Some("c"))];
     let ticket = scene.handle.dispatch(grouped(&tasks)).await.expect("accepted");
@@ -239,14 +239,14 @@ async fn mode_06_each_inbox_is_offered_the_completions_of_its_own_reach() {
     }
     for (reach, expected) in [(Reach::History, 1), (Reach::Push, 0)] {
         let desk = Desk::taking(7, reach);
-        scene.handle.attach(&desk.session, desk.inbox()).await;
+        scene.serve(&desk).await;
         desk.until_offered(1).await;
         desk.stores(scene.store.as_ref()).await;
         scene.pass(Duration::from_secs(60)).await;
         assert_eq!(desk.offered(), [tickets[expected].units[0].id.clone()], "{reach:?}");
     }
     let nobody = Desk::taking(7, Reach::Joined);
-    scene.handle.attach(&nobody.session, nobody.inbox()).await;
+    scene.serve(&nobody).await;
     scene.pass(Duration::from_secs(60)).await;
     assert_eq!(nobody.offered(), [], "what a caller waits for is offered to nobody");
     assert_eq!(batch(&["answer"]).reach, Reach::Joined);

@@ -43,9 +43,8 @@ async fn live(jump: i64, moments: &[&str]) {
             wall::turn(jump);
         }
     };
-    let scene = Scene::new(1).await;
     let desk = Desk::busy(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(1, &desk).await;
     turn_at(MOMENTS[0]);
     let first = scene.handle.dispatch(pushed(7, &["until told", "answer"])).await.expect("it is accepted");
     scene.troupe.until_here("until told").await;

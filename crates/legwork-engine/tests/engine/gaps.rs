@@ -4,7 +4,7 @@ use crate::desk::Desk;
 use crate::scene::{Scene, options};
 use legwork_core::ids::RequestId;
 use legwork_core::outcome::{Force, Outcome, StopReason};
-use legwork_core::ports::{Delegator, Facts};
+use legwork_core::ports::Facts;
 use legwork_core::pulse::LineEvent;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::time::Timestamp;
@@ -28,7 +28,7 @@ fn count(calls: &[&str], name: &str) -> usize {
 async fn k03_an_idle_session_costs_a_look_for_news_and_almost_none_for_results() {
     let (scene, shaky) = shaky_scene().await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     let ticket = scene.dispatch(&["until told"]).await;
     scene.troupe.until_here("until told").await;
     scene.pass(Duration::from_secs(2)).await;

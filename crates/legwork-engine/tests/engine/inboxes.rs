@@ -20,6 +20,14 @@ async fn call(scene: &Scene, goals: &[&str]) -> Ticket {
     scene.handle.dispatch(pushed(7, goals)).await.expect("the call is accepted")
 }
 
+/// A scene with so many slots whose session was offered the answer to its first call.
+async fn offered(children_max: usize, desk: &Desk) -> (Scene, Ticket) {
+    let scene = Scene::served(children_max, desk).await;
+    let ticket = call(&scene, &["answer"]).await;
+    desk.until_offered(1).await;
+    (scene, ticket)
+}
+
 fn unit(ticket: &Ticket) -> UnitId {
     ticket.units[0].id.clone()
 }
@@ -40,9 +48,8 @@ async fn shaky_scene(memory: &MemoryStore) -> (Scene, Arc<ShakyStore>) {
 
 #[tokio::test(start_paused = true)]
 async fn dlv_01_a_completion_waits_until_the_session_is_idle() {
-    let scene = Scene::new(1).await;
     let desk = Desk::busy(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(1, &desk).await;
     let ticket = call(&scene, &["answer"]).await;
     settled(&scene, &ticket).await;
     scene.pass(LONG).await;
@@ -64,7 +71,7 @@ async fn dlv_01_a_completion_waits_until_the_session_is_idle() {
 async fn k03_an_idle_session_is_offered_the_last_answer_at_once_after_two_commits() {
     let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     call(&scene, &["until told", "answer"]).await;
     scene.troupe.until(|counts| counts.here == ["until told"]).await;
     scene.pass(Duration::from_secs(1)).await;
@@ -80,9 +87,8 @@ async fn k03_an_idle_session_is_offered_the_last_answer_at_once_after_two_commit
 
 #[tokio::test(start_paused = true)]
 async fn dlv_01_completions_come_one_a_turn_in_the_order_in_which_they_became_ready() {
-    let scene = Scene::new(3).await;
     let desk = Desk::busy(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(3, &desk).await;
     let mut tickets = Vec::new();
     for goal in ["until a", "until b", "until c"] {
         tickets.push(call(&scene, &[goal]).await);
@@ -105,12 +111,9 @@ async fn dlv_01_completions_come_one_a_turn_in_the_order_in_which_they_became_re
 /// Proves DUR-15.
 #[tokio::test(start_paused = true)]
 async fn dlv_02_a_busy_session_keeps_the_order_and_gets_it_at_its_next_idle_moment() {
-    let scene = Scene::new(1).await;
     let desk = Desk::new(7);
     desk.answers(Answer::Receipt(Receipt::Busy));
-    scene.handle.attach(&desk.session, desk.inbox()).await;
-    let first = call(&scene, &["answer"]).await;
-    desk.until_offered(1).await;
+    let (scene, first) = offered(1, &desk).await;
     desk.turn_begins();
     let second = call(&scene, &["answer"]).await;
     settled(&scene, &second).await;
@@ -137,13 +140,13 @@ async fn k01_results_without_a_session_wait_untouched_and_arrive_when_it_opens()
     let ticket = call(&scene, &["answer"]).await;
     settled(&scene, &ticket).await;
     let stranger = Desk::new(8);
-    scene.handle.attach(&stranger.session, stranger.inbox()).await;
+    scene.serve(&stranger).await;
     scene.pass(LONG).await;
     assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Ready { tries: 0 });
     scene.engine.close().await;
     for n in 2..12 {
         let scene = Scene::over(memory.clone(), n, options(1)).await;
-        scene.handle.attach(&stranger.session, stranger.inbox()).await;
+        scene.serve(&stranger).await;
         scene.pass(Duration::from_secs(1)).await;
         assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Ready { tries: 0 });
         scene.engine.close().await;
@@ -151,7 +154,7 @@ async fn k01_results_without_a_session_wait_untouched_and_arrive_when_it_opens()
     assert_eq!(stranger.offered(), [], "an empty or foreign session matches nothing");
     let scene = Scene::over(memory, 12, options(1)).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     desk.until_offered(1).await;
     assert_eq!(desk.offered(), [unit(&ticket)]);
 }
@@ -163,7 +166,7 @@ async fn k07_each_session_gets_its_own() {
     let desks = [Desk::new(1), Desk::new(2), Desk::new(3)];
     let mut tickets = Vec::new();
     for (desk, session) in desks.iter().zip(1..) {
-        scene.handle.attach(&desk.session, desk.inbox()).await;
+        scene.serve(desk).await;
         tickets.push(scene.handle.dispatch(pushed(session, &["answer"])).await.expect("it is accepted"));
     }
     for (desk, ticket) in desks.iter().zip(&tickets) {
@@ -175,16 +178,13 @@ async fn k07_each_session_gets_its_own() {
 /// Proves DLV-9.
 #[tokio::test(start_paused = true)]
 async fn k01_a_session_that_is_gone_parks_the_result_and_gets_it_when_it_is_back() {
-    let scene = Scene::new(1).await;
     let desk = Desk::new(7);
     desk.answers(Answer::Receipt(Receipt::Gone));
-    scene.handle.attach(&desk.session, desk.inbox()).await;
-    let ticket = call(&scene, &["answer"]).await;
-    desk.until_offered(1).await;
+    let (scene, ticket) = offered(1, &desk).await;
     scene.pass(LONG).await;
     assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Parked(ParkReason::SessionGone));
     assert_eq!(desk.offered().len(), 1);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     desk.until_offered(2).await;
     desk.stores(scene.store.as_ref()).await;
     assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Delivered);
@@ -201,7 +201,7 @@ async fn k01_whatever_it_was_parked_for_a_session_that_is_open_gets_it() {
         scene.store.claim(&unit(&ticket), claim.clone(), &taker, Timestamp(0)).await.expect("it is ready");
         scene.store.park(vec![claim], Timestamp(0), reason).await.expect("it is claimed");
         let desk = Desk::new(7);
-        scene.handle.attach(&desk.session, desk.inbox()).await;
+        scene.serve(&desk).await;
         desk.until_offered(1).await;
     }
 }
@@ -216,7 +216,7 @@ async fn k02_what_a_dead_holder_of_the_session_had_claimed_is_offered_again() {
     let claim = scene.store.claim(&unit(&ticket), ClaimId::from_bits(1), &dead, Timestamp(0)).await;
     assert!(matches!(claim, Ok(Some(_))), "{claim:?}");
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     desk.until_offered(1).await;
     assert_eq!(desk.offered(), [unit(&ticket)]);
 }
@@ -224,11 +224,8 @@ async fn k02_what_a_dead_holder_of_the_session_had_claimed_is_offered_again() {
 /// Proves DUR-15: nothing is used up by many tries.
 #[tokio::test(start_paused = true)]
 async fn k06_a_turn_that_cannot_be_stored_brings_the_result_back_with_growing_gaps() {
-    let scene = Scene::new(2).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
-    let first = call(&scene, &["answer"]).await;
-    desk.until_offered(1).await;
+    let (scene, first) = offered(2, &desk).await;
     let second = call(&scene, &["answer"]).await;
     settled(&scene, &second).await;
     let mut gaps = Vec::new();
@@ -252,11 +249,8 @@ async fn k06_a_turn_that_cannot_be_stored_brings_the_result_back_with_growing_ga
 
 #[tokio::test(start_paused = true)]
 async fn k06_a_claim_that_an_idle_session_sits_on_is_taken_back_after_a_minute() {
-    let scene = Scene::new(2).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
-    let first = call(&scene, &["answer"]).await;
-    desk.until_offered(1).await;
+    let (scene, first) = offered(2, &desk).await;
     let second = call(&scene, &["answer"]).await;
     settled(&scene, &second).await;
     let idle = Instant::now();
@@ -273,28 +267,22 @@ async fn k06_a_claim_that_an_idle_session_sits_on_is_taken_back_after_a_minute()
 /// Proves RECOV-8: what is dropped with its session is ready again and offered to the next one.
 #[tokio::test(start_paused = true)]
 async fn k06_a_session_that_closes_keeps_no_claim() {
-    let scene = Scene::new(1).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
-    let ticket = call(&scene, &["answer"]).await;
-    desk.until_offered(1).await;
+    let (scene, ticket) = offered(1, &desk).await;
     desk.closes();
     scene.pass(Duration::from_secs(1)).await;
     assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Ready { tries: 1 });
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     desk.until_offered(1).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn k06_a_second_inbox_replaces_the_first() {
-    let scene = Scene::new(1).await;
     let (first, second) = (Desk::new(7), Desk::new(7));
     first.answers(Answer::Hang);
-    scene.handle.attach(&first.session, first.inbox()).await;
-    let ticket = call(&scene, &["answer"]).await;
-    first.until_offered(1).await;
-    scene.handle.attach(&second.session, second.inbox()).await;
+    let (scene, ticket) = offered(1, &first).await;
+    scene.serve(&second).await;
     second.until_offered(1).await;
     second.stores(scene.store.as_ref()).await;
     let next = call(&scene, &["answer"]).await;
@@ -307,13 +295,13 @@ async fn k06_an_inbox_that_is_attached_while_the_old_one_closes_is_served() {
     let scene = Scene::new(1).await;
     for round in 0..20 {
         let (old, new) = (Desk::new(7), Desk::new(7));
-        scene.handle.attach(&old.session, old.inbox()).await;
+        scene.serve(&old).await;
         scene.handle.view(None).await;
         old.closes();
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
-        scene.handle.attach(&new.session, new.inbox()).await;
+        scene.serve(&new).await;
         let ticket = call(&scene, &["answer"]).await;
         new.until_offered(1).await;
         new.stores(scene.store.as_ref()).await;
@@ -324,10 +312,9 @@ async fn k06_an_inbox_that_is_attached_while_the_old_one_closes_is_served() {
 
 #[tokio::test(start_paused = true)]
 async fn k11_an_inbox_that_panics_costs_one_try() {
-    let scene = Scene::new(1).await;
     let desk = Desk::new(7);
     desk.answers(Answer::Panic);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(1, &desk).await;
     let ticket = call(&scene, &["answer"]).await;
     desk.until_offered(2).await;
     desk.stores(scene.store.as_ref()).await;
@@ -336,24 +323,19 @@ async fn k11_an_inbox_that_panics_costs_one_try() {
 
 #[tokio::test(start_paused = true)]
 async fn k33_an_engine_that_ends_waits_for_no_inbox_and_gives_the_claim_back() {
-    let memory = MemoryStore::new();
-    let scene = Scene::over(memory.clone(), 1, options(1)).await;
     let desk = Desk::new(7);
     desk.answers(Answer::Hang);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
-    let ticket = call(&scene, &["answer"]).await;
-    desk.until_offered(1).await;
-    scene.engine.close().await;
-    let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
+    let (Scene { store, engine, .. }, ticket) = offered(1, &desk).await;
+    engine.close().await;
+    let record = store.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
     assert_eq!(record.deliveries[0].state, DeliveryState::Ready { tries: 1 });
 }
 
 /// Proves BUILD-30.
 #[tokio::test(start_paused = true)]
 async fn mode_01_what_a_child_delegates_is_joined_and_never_offered() {
-    let scene = Scene::new(2).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(2, &desk).await;
     let parent = call(&scene, &["until told"]).await;
     scene.troupe.until_here("until told").await;
     let caller = scene.troupe.assignments().pop().expect("it is at work");
@@ -371,9 +353,8 @@ async fn mode_01_what_a_child_delegates_is_joined_and_never_offered() {
 
 #[tokio::test(start_paused = true)]
 async fn mode_06_a_session_that_cannot_be_woken_is_not() {
-    let scene = Scene::new(2).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(2, &desk).await;
     for reach in [Reach::History, Reach::Joined] {
         let batch = NewBatch { reach, ..pushed(7, &["answer"]) };
         let ticket = scene.handle.dispatch(batch).await.expect("it is accepted");
@@ -389,7 +370,7 @@ async fn k03_what_another_process_settles_arrives_within_a_bound() {
     let here = Scene::over(memory.clone(), 1, options(1)).await;
     let there = Scene::over(memory, 2, options(1)).await;
     let desk = Desk::new(7);
-    here.handle.attach(&desk.session, desk.inbox()).await;
+    here.serve(&desk).await;
     here.pass(Duration::from_secs(3)).await;
     let ticket = call(&there, &["answer"]).await;
     settled(&there, &ticket).await;
@@ -402,7 +383,7 @@ async fn k03_what_another_process_settles_arrives_within_a_bound() {
 async fn arrives_in_spite_of(bad: fn(&str) -> Luck, failing: Duration) {
     let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     scene.pass(Duration::from_secs(1)).await;
     shaky.let_decide(bad);
     let ticket = call(&scene, &["answer"]).await;
@@ -451,7 +432,7 @@ async fn k35_a_session_that_goes_while_the_store_fails_leaves_no_claim_behind() 
     let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
     let desk = Desk::new(7);
     desk.answers(Answer::Receipt(Receipt::Gone));
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     shaky.fail(&["park", "release"]);
     let ticket = call(&scene, &["answer"]).await;
     desk.until_offered(1).await;
@@ -477,7 +458,7 @@ async fn inv_03_results_that_cannot_become_a_message_keep_no_others_back() {
     for receipt in [Receipt::Unfit, Receipt::Accepted, Receipt::Unfit, Receipt::Unfit, Receipt::Accepted] {
         desk.answers(Answer::Receipt(receipt));
     }
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     let begun = Instant::now();
     desk.turn_ends();
     desk.until_offered(2).await;
@@ -529,7 +510,7 @@ async fn k03_k06_hundreds_of_results_arrive_once_in_order_and_none_is_read_again
     let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
     let scene = Scene::over_store(shaky.clone(), 2, options(4)).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     shaky.take_read();
     for count in 1..=WAITING {
         desk.until_offered(count).await;

@@ -51,7 +51,7 @@ async fn played(failure: Failure) -> (DelegationRecord, usize, usize) {
     let memory = MemoryStore::new();
     let (scene, shaky) = shaky_scene(&memory).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     let appends = arm(&shaky, failure);
     let call = NewBatch {
         call_key: Some(call_key("c1")),

@@ -31,9 +31,8 @@ async fn notices(scene: &Scene, ticket: &Ticket) -> Vec<(usize, DeliveryState)> 
 /// Proves NOTE-1, NOTE-3, NOTE-4, DISP-14.
 #[tokio::test(start_paused = true)]
 async fn note_01_a_failure_is_told_while_siblings_run_and_the_whole_result_still_comes_once() {
-    let scene = Scene::new(3).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(3, &desk).await;
     let ticket = call(&scene, &["until told", "fail", "until told too"]).await;
     desk.until_offered(1).await;
     let offer = desk.last_offer();
@@ -61,7 +60,7 @@ async fn note_01_a_panic_and_a_timeout_are_told_early_too() {
     let patience = Patience { inactivity: Some(LONG), ..options.patience };
     let scene = Scene::over(MemoryStore::new(), 1, Options { patience, ..options }).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     let ticket = call(&scene, &["until told", "panic", "until never"]).await;
     desk.until_offered(1).await;
     let offer = desk.last_offer();
@@ -112,9 +111,8 @@ async fn note_01_nothing_else_is_told_early() {
 /// Proves NOTE-3, NOTE-4.
 #[tokio::test(start_paused = true)]
 async fn note_03_a_notice_that_the_results_overtake_is_given_up() {
-    let scene = Scene::new(2).await;
     let desk = Desk::busy(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(2, &desk).await;
     let ticket = call(&scene, &["fail", "until told"]).await;
     scene.troupe.until_here("until told").await;
     scene.pass(Duration::from_secs(5)).await;
@@ -134,9 +132,8 @@ async fn note_03_a_notice_that_the_results_overtake_is_given_up() {
 /// does not.
 #[tokio::test(start_paused = true)]
 async fn note_06_a_notice_that_came_back_is_told_again_unless_the_results_are_there() {
-    let scene = Scene::new(2).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    let scene = Scene::served(2, &desk).await;
     let ticket = call(&scene, &["fail", "until told"]).await;
     desk.until_offered(1).await;
     desk.gives_back(scene.store.as_ref()).await;
@@ -166,7 +163,7 @@ async fn note_04_a_notice_waits_in_the_store_for_its_session() {
     let due: Vec<_> = due.into_iter().map(|due| (due.unit, due.notice)).collect();
     assert_eq!(due, [(notice(&ticket, 0), Some(0))]);
     assert_eq!(notice(&ticket, 0).as_str(), format!("note-{}", ticket.children[0]));
-    second.handle.attach(&desk.session, desk.inbox()).await;
+    second.serve(&desk).await;
     desk.until_offered(1).await;
     desk.stores(second.store.as_ref()).await;
     assert_eq!(notices(&second, &ticket).await, [(0, DeliveryState::Delivered)]);

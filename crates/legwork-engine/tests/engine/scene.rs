@@ -1,6 +1,7 @@
 //! One engine over a gated store in memory, with the troupe as its worker. Time is paused in every test: it moves when
 //! nobody has anything to do.
 
+use crate::desk::Desk;
 use crate::troupe::Troupe;
 use crate::wall;
 use legwork_core::batch::{
@@ -124,6 +125,18 @@ impl Processes for Neighbours {
 impl Scene {
     pub async fn new(children_max: usize) -> Scene {
         Scene::over(MemoryStore::new(), 1, options(children_max)).await
+    }
+
+    /// The same, whose results come to this session.
+    pub async fn served(children_max: usize, desk: &Desk) -> Scene {
+        let scene = Scene::new(children_max).await;
+        scene.serve(desk).await;
+        scene
+    }
+
+    /// Brings the session its results from now on.
+    pub async fn serve(&self, desk: &Desk) {
+        self.handle.attach(&desk.session, desk.inbox()).await;
     }
 
     /// The engine of the `n`-th process over a store that may have content.

@@ -129,7 +129,7 @@ async fn inv_06_what_the_dead_move_between_a_look_and_a_claim_is_taken_all_the_s
 async fn k03_what_was_kept_back_is_offered_at_once_when_what_is_below_has_ended() {
     let scene = Scene::over(MemoryStore::new(), 1, options(2)).await;
     let desk = Desk::new(7);
-    scene.handle.attach(&desk.session, desk.inbox()).await;
+    scene.serve(&desk).await;
     let ticket = scene.handle.dispatch(pushed(7, &["until told"])).await.expect("the call is accepted");
     scene.troupe.until_here("until told").await;
     let caller = scene.troupe.assignments().remove(0);

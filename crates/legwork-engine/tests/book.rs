@@ -219,3 +219,13 @@ async fn k34_a_tree_that_goes_on_again_was_parted_with_by_a_wish_of_before() {
     assert!(left(&end(&mut book, child(1, 0))), "nothing of it goes on any more, and that is noticed again");
     assert_eq!(book.part(std::slice::from_ref(&id)), [id]);
 }
+
+#[tokio::test]
+async fn k34_what_settled_before_its_tree_was_left_was_left_with_it() {
+    let (mut book, record) = (book(1), stored(1, 1).await);
+    let id = DelegationId::from_bits(1);
+    assert!(adopt(&mut book, &record, &[0]).contains(&Effect::LetGo(vec![id.clone()])));
+    stop(&mut book, Scope::All, Force::Ask, 0);
+    assert_eq!(book.part(std::slice::from_ref(&id)), Vec::<DelegationId>::new());
+    assert!(book.delegation(&id).is_some(), "its end is told here");
+}

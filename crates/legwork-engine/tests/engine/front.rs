@@ -1,11 +1,13 @@
 //! What the front doors ask of the engine: tickets, joins, watching.
 
-use crate::scene::{Scene, batch, call_key, options};
-use legwork_core::batch::NewBatch;
+use crate::scene::{Scene, batch, call_key, options, pushed};
+use legwork_core::batch::{Completions, NewBatch};
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::DelegationId;
+use legwork_core::ids::{DelegationId, SessionId};
 use legwork_core::outcome::Outcome;
-use legwork_core::ports::{Delegator, DispatchError, JoinError, LiveEvent, Refusal, StoreError};
+use legwork_core::ports::{
+    Delegator, DispatchError, Facts, Filter, JoinError, LiveEvent, Refusal, StoreError,
+};
 use legwork_core::pulse::LineEvent;
 use legwork_engine::{AtCapacity, Options};
 use legwork_testkit::memory::MemoryStore;
@@ -194,4 +196,21 @@ async fn k39_a_watch_ends_with_the_engine() {
     assert_eq!(watch.next().await, None);
     assert_eq!(scene.handle.watch().next().await, None, "a watch that begins too late ends at once");
     assert_eq!(scene.handle.dispatch(batch(&["answer"])).await, Err(DispatchError::Closed));
+}
+
+/// It may be deleted at any moment before the commit, which is what notices.
+#[tokio::test(start_paused = true)]
+async fn k07_a_call_of_a_session_that_is_gone_is_refused_as_such_and_nothing_of_it_begins() {
+    let scene = Scene::new(1).await;
+    let refused = Err(DispatchError::NoSession(SessionId::from_bits(99)));
+    assert_eq!(scene.handle.dispatch(pushed(99, &["until told"])).await, refused);
+    assert_eq!(
+        scene.handle.accept_for_another(pushed(99, &["until told"]), Completions::Together).await,
+        refused
+    );
+    assert_eq!(scene.handle.view(None).await, []);
+    assert_eq!(scene.store.delegations(Filter::Recent(9)).await.expect("it reads").rows, []);
+    let later = scene.dispatch(&["answer"]).await;
+    scene.joined(&later).await;
+    assert_eq!(scene.troupe.counts().came, 1, "its slot is free");
 }

@@ -29,6 +29,21 @@ async fn k33_a_release_concludes_nothing_of_what_it_cuts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn k33_an_answer_that_comes_in_the_grace_of_a_release_is_kept() {
+    let Scene { store, troupe, engine, handle, .. } = Scene::new(1).await;
+    let ticket = handle.dispatch(batch(&["finish word"])).await.expect("it is accepted");
+    troupe.until_here("finish word").await;
+    let answers = async {
+        troupe.until(|counts| !counts.heard.is_empty()).await;
+        troupe.say("word");
+    };
+    tokio::join!(engine.close(), answers);
+    let record = legwork_core::ports::Facts::delegation(store.as_ref(), &ticket.delegation).await;
+    let record = record.expect("it reads").expect("it is stored");
+    assert_eq!(record.children[0].outcome(), Some(Outcome::Succeeded));
+}
+
+#[tokio::test(start_paused = true)]
 async fn k33_a_join_that_outlives_its_engine_says_so() {
     let Scene { engine, handle, troupe, .. } = Scene::new(1).await;
     let ticket = handle.dispatch(batch(&["deaf"])).await.expect("it is accepted");

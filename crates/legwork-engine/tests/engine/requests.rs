@@ -59,8 +59,12 @@ async fn k13_a_stop_of_everything_does_not_reach_work_that_is_accepted_after_it(
     let memory = MemoryStore::new();
     ask(&memory, 1, Scope::All).await;
     let scene = Scene::over(memory, 1, options(1)).await;
-    let first = scene.dispatch(&["answer"]).await;
+    let first = scene.dispatch(&["until begun"]).await;
+    scene.troupe.until_here("until begun").await;
+    scene.pass(Duration::from_secs(1)).await;
+    scene.troupe.say("begun");
     scene.joined(&first).await;
+    assert_eq!(scene.outcomes(&first).await, [Some(Outcome::Succeeded)], "it was asked of processes before");
     // The process is idle when somebody stops everything, and has new work a while later.
     ask(scene.store.as_ref(), 2, Scope::Session(SessionId::from_bits(7))).await;
     scene.pass(Duration::from_secs(1)).await;

@@ -168,6 +168,22 @@ async fn ctrl_10_a_child_that_is_ending_takes_nothing_more() {
     scene.joined(&ticket).await;
 }
 
+/// Another process knows it by what is stored.
+#[tokio::test(start_paused = true)]
+async fn ctrl_10_a_child_that_is_ending_elsewhere_takes_nothing_more() {
+    let memory = MemoryStore::new();
+    let here = Scene::over(memory.clone(), 1, options(1)).await;
+    let there = Scene::over(memory, 2, options(1)).await;
+    let ticket = here.dispatch(&["finish told"]).await;
+    here.troupe.until_here("finish told").await;
+    let child = &ticket.children[0];
+    here.handle.stop(Scope::Child(child.clone()), StopReason::Cancelled, Force::Ask).await;
+    assert_eq!(say(&there, child, "too late").await, Err(SteerError::Ending(child.clone())));
+    assert_eq!(here.store.steers(child).await.expect("it reads").rows, [], "what is refused is not stored");
+    here.troupe.say("told");
+    here.joined(&ticket).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn k35_a_child_that_reads_nothing_takes_so_many_texts_and_no_more() {
     let scene = Scene::new(1).await;

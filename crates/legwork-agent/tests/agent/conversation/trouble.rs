@@ -275,3 +275,31 @@ async fn inv_03_a_turn_ends_with_the_reason_when_the_store_is_in_trouble_for_too
     disk.open.handle.wait_idle().await;
     assert_eq!(texts(&machine.history(disk.open.handle.session()).await), ["u1", "A again."]);
 }
+
+/// Proves K35.
+#[tokio::test(start_paused = true)]
+async fn inv_03_a_turn_is_tried_again_until_its_session_can_be_read() {
+    let machine = Machine::new();
+    let running = machine.start(1).await;
+    let shaky = Arc::new(ShakyStore::new(Arc::clone(&machine.store)));
+    let (is_full, unread) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (full, left) = (Arc::clone(&is_full), Arc::clone(&unread));
+    shaky.let_decide(move |name| match name {
+        "write_steps" if full.load(Ordering::SeqCst) => Luck::Fails,
+        "history" if left.load(Ordering::SeqCst) > 0 => {
+            left.fetch_sub(1, Ordering::SeqCst);
+            Luck::Fails
+        }
+        _other => Luck::Good,
+    });
+    let model = FakeModel::new([Say::Text("A.")]);
+    let setup = SessionSetup { store: shaky as Arc<dyn Store>, ..running.setup(model) };
+    let open = running.open_with(setup, new_session(5)).await.expect("it opens");
+    open.handle.say("u1").expect("there is room");
+    open.until(|events| put_off(events) == 1).await;
+    unread.store(2, Ordering::SeqCst);
+    is_full.store(false, Ordering::SeqCst);
+    open.handle.wait_idle().await;
+    assert_eq!(put_off(&open.events()), 3, "a read that fails is made again");
+    assert_eq!(texts(&machine.history(open.handle.session()).await), ["u1", "A."]);
+}

@@ -1,7 +1,7 @@
 //! The agent under the real engine, over the store in memory: a tree of agents that wait for each other.
 
 use crate::delegate_calls::OPTIONS;
-use crate::fakes::{Bench, FakeProcesses, FakeTool, allowance, call, rights, route};
+use crate::fakes::{Bench, FakeProcesses, FakeTool, allowance, call, rights, route, until};
 use futures::{FutureExt, StreamExt, stream};
 use legwork_agent::models::{Model, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
 use legwork_agent::process::Shells;
@@ -256,9 +256,7 @@ async fn inv_11_a_stop_ends_the_whole_tree_and_all_its_model_calls() {
     let mut house = House::new().await;
     let (stop, hanging) = (house.stop.clone(), Arc::clone(&house.model.hanging));
     let (outcome, ()) = tokio::join!(house.run("delegate delegate.hang & look"), async {
-        while hanging.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
+        until(|| hanging.load(Ordering::SeqCst) > 0).await;
         stop.stop(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
     });
     assert_eq!(outcome.report.ending, Ending::Interrupted);

@@ -1,6 +1,6 @@
 //! A store in trouble under the real worker: for a while, before or after the fact, and for too long.
 
-use crate::fakes::{FakeDelegator, FakeLine, FakeModel, FakeTool, Say, call, rights};
+use crate::fakes::{FakeDelegator, FakeLine, FakeModel, FakeTool, Say, call, rights, until};
 use crate::worker_resume::{assignment, taken_over};
 use legwork_agent::models::Model;
 use legwork_agent::process::Shells;
@@ -182,9 +182,7 @@ async fn inv_11_a_stop_ends_a_child_that_waits_for_its_store_at_once() {
         ground.fails((lost, usize::MAX), Luck::Fails);
         let begun = Instant::now();
         let (ended, ()) = tokio::join!(ground.work(&model), async {
-            while ground.told() == 0 {
-                tokio::task::yield_now().await;
-            }
+            until(|| ground.told() > 0).await;
             ground.line.stop();
         });
         assert_eq!(ended.map(|report| report.ending), Ok(Ending::Interrupted), "write {lost}");

@@ -2,7 +2,7 @@
 
 use crate::fakes::{
     Bench, Dropped, FakeDelegator, FakeModel, FakeProcesses, FakeTool, Say, allowance, call, failure, rights,
-    route,
+    route, until,
 };
 use legwork_agent::models::Model;
 use legwork_agent::session::{
@@ -245,9 +245,7 @@ async fn stopped_while_joining(reason: StopReason) -> (Desk, RunOutcome) {
     let model = FakeModel::new([Say::Calls("I delegate.", calls)]);
     let (stop, delegator) = (desk.stop.clone(), Arc::clone(&desk.delegator));
     let (outcome, ()) = tokio::join!(desk.run(model, vec![]), async move {
-        while delegator.batches().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until(|| !delegator.batches().is_empty()).await;
         stop.stop(StopNotice { reason, ..NOTICE });
     });
     (desk, outcome.expect("it ran"))
@@ -315,6 +313,9 @@ async fn k33_a_call_that_is_under_way_at_a_shutdown_ends_and_the_next_is_left() 
     assert_legal(&history[..5]);
     let said = ["What colour is it?", "I change.", "", "Changed.", "What colour is it?", "It is blue."];
     assert_eq!(texts(&history), said);
+    let is_whole =
+        |part: &Part| matches!(part, Part::Result(result) if !result.is_error && result.content == "ok");
+    assert!(history[3].parts.len() == 2 && history[3].parts.iter().all(is_whole), "{:?}", history[3]);
 }
 
 #[tokio::test]
@@ -358,7 +359,7 @@ async fn a_dropped_run_leaves_a_legal_conversation_and_no_model_call() {
     let asked = Arc::clone(&model);
     tokio::select! {
         _ = desk.run(model, vec![]) => panic!("it hangs"),
-        () = async { while asked.calls() == 0 { tokio::task::yield_now().await } } => {}
+        () = async { until(|| asked.calls() > 0).await; } => {}
     }
     assert!(is_dropped());
     assert_legal(&desk.history().await);

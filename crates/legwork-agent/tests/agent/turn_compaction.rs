@@ -1,7 +1,7 @@
 //! A conversation that grows past its model's window: summaries in the loop, what survives them, and their end.
 
 use crate::asking::{model as remote, options};
-use crate::fakes::{Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, call, failure, rights};
+use crate::fakes::{Bench, Dropped, FakeDelegator, FakeModel, FakeTool, Say, call, failure, rights, until};
 use legwork_agent::journal::Journal;
 use legwork_agent::models::{Model, ModelRequest, RemoteOptions, ToolSpec};
 use legwork_agent::tools::{DelegateTool, Effect, Invocation, Site, Tool, ToolOutput};
@@ -230,9 +230,7 @@ async fn k14_a_stop_during_a_summary_ends_the_run_and_leaves_nothing_open() {
     let bench = small(vec![read("a"), read("b"), read("c"), Say::Hang("Asked:", mark)]);
     let mut context = Bench::opening();
     let (report, ()) = tokio::join!(bench.run_on(&mut context), async {
-        while bench.model.calls() < 4 {
-            tokio::task::yield_now().await;
-        }
+        until(|| bench.model.calls() >= 4).await;
         bench.line.stop();
     });
     assert_eq!((report.ending, report.answer.as_deref()), (Ending::Interrupted, Some("I read.")));

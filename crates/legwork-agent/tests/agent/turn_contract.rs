@@ -1,6 +1,6 @@
 //! An answer that must meet a schema: one correction turn in the same conversation, through crashes too, and no work lost.
 
-use crate::fakes::{Bench, Dropped, FakeLine, FakeModel, FakeTool, Say, call, failure};
+use crate::fakes::{Bench, Dropped, FakeLine, FakeModel, FakeTool, Say, call, failure, until};
 use legwork_agent::tools::{Effect, ToolOutput};
 use legwork_agent::turn::TurnLimits;
 use legwork_core::message::{Author, Message};
@@ -120,9 +120,7 @@ async fn schema_04_a_stop_ends_the_correction_and_what_was_said_is_kept() {
     let bench = Bench { schema: Some(schema()), ..Bench::new(model, vec![]) };
     let line = Arc::clone(&bench.line);
     let (report, ()) = tokio::join!(bench.run(), async {
-        while bench.model.calls() < 2 {
-            tokio::task::yield_now().await;
-        }
+        until(|| bench.model.calls() >= 2).await;
         line.stop();
     });
     assert_eq!((report.ending, report.conformance), (Ending::Interrupted, None));

@@ -1,6 +1,6 @@
 //! A stop at every place where a turn can be.
 
-use crate::fakes::{Bench, Dropped, FakeModel, FakeSteps, FakeTool, Say, call};
+use crate::fakes::{Bench, Dropped, FakeModel, FakeSteps, FakeTool, Say, call, until};
 use legwork_agent::tools::{Effect, ToolOutput};
 use legwork_core::ids::ClaimId;
 use legwork_core::message::{Author, Part};
@@ -35,9 +35,7 @@ async fn inv_11_a_stop_drops_the_model_call_and_keeps_its_text() {
     let bench =
         Bench::new(FakeModel::new([look(), Say::Hang("It is bl", mark)]), vec![FakeTool::look("look", "")]);
     let (report, ()) = tokio::join!(bench.run(), async {
-        while bench.model.calls() < 2 {
-            tokio::task::yield_now().await;
-        }
+        until(|| bench.model.calls() >= 2).await;
         bench.line.stop();
     });
     interrupted(&report, Some("It is bl"));
@@ -52,9 +50,7 @@ async fn k14_a_stop_in_mid_text_leaves_a_conversation_that_goes_on() {
     let bench = Bench::new(FakeModel::new([Say::Hang("It is bl", mark)]), vec![]);
     let mut context = Bench::opening();
     tokio::join!(bench.run_on(&mut context), async {
-        while bench.model.calls() < 1 {
-            tokio::task::yield_now().await;
-        }
+        until(|| bench.model.calls() >= 1).await;
         bench.line.stop();
     });
     let last = context.messages().last().expect("there are messages");

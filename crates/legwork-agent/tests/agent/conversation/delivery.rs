@@ -2,7 +2,7 @@
 //! asked and to no other.
 
 use super::scene::{Machine, delegation, new_session, texts};
-use crate::fakes::{Dropped, FakeModel, Say};
+use crate::fakes::{Dropped, FakeModel, Say, until};
 use legwork_core::child::ChildState;
 use legwork_core::message::Author;
 use legwork_core::outcome::{Force, Outcome, StopReason};
@@ -55,13 +55,9 @@ async fn dlv_02_a_completion_never_enters_a_turn_that_runs_and_messages_go_first
     let open = running.open(model.clone(), new_session(5)).await;
     open.ask("a").await;
     open.handle.say("b").expect("there is room");
-    while model.calls() < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(|| model.calls() >= 3).await;
     machine.children.free("one");
-    while machine.deliveries().await == ["held"] {
-        tokio::task::yield_now().await;
-    }
+    machine.until_settled(0).await;
     open.handle.say("c").expect("there is room");
     assert_eq!(machine.deliveries().await, ["ready"]);
     open.handle.stop_turn(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
@@ -104,9 +100,7 @@ async fn k13_turns_stops_of_turns_and_leaving_end_no_child() {
     ]);
     let open = running.open(model.clone(), new_session(5)).await;
     open.handle.say("a").expect("there is room");
-    while model.calls() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until(|| model.calls() >= 2).await;
     open.handle.stop_turn(StopNotice { reason: StopReason::Cancelled, force: Force::Ask });
     open.ask("b").await;
     machine.children.begun("one").await;
@@ -115,9 +109,7 @@ async fn k13_turns_stops_of_turns_and_leaving_end_no_child() {
     let states: Vec<ChildState> = views.iter().map(|view| view.state).collect();
     assert_eq!(states, [ChildState::Running { attempt: 1 }], "nobody has asked it to end");
     machine.children.free("one");
-    while machine.deliveries().await == ["held"] {
-        tokio::task::yield_now().await;
-    }
+    machine.until_settled(0).await;
     assert_eq!(machine.deliveries().await, ["ready"], "it waits for its session");
     let records = machine.store.delegations(Filter::Recent(1)).await.expect("it reads").rows;
     assert_eq!(records[0].children[0].outcome(), Some(Outcome::Succeeded));

@@ -19,9 +19,7 @@ async fn ready(machine: &Machine) -> Running {
     open.ask("a").await;
     open.close(StopReason::SessionEnded).await;
     machine.children.free("one");
-    while machine.deliveries().await == ["held"] {
-        tokio::task::yield_now().await;
-    }
+    machine.until_settled(0).await;
     running
 }
 

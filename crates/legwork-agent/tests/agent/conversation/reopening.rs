@@ -46,16 +46,12 @@ async fn until(machine: &Machine, death: Death) -> (Running, Open) {
             open.handle.say("b").expect("there is room");
             open.told("thinking").await;
             machine.children.free("one");
-            while machine.deliveries().await == ["held"] {
-                tokio::task::yield_now().await;
-            }
+            machine.until_settled(0).await;
         }
         Death::Claimed => {
             open.handle.close(StopReason::Shutdown).await;
             machine.children.free("one");
-            while machine.deliveries().await == ["held"] {
-                tokio::task::yield_now().await;
-            }
+            machine.until_settled(0).await;
             let unit = machine.delegations().await[0].accepted.units[0].id.clone();
             let owner = OwnerRecord::new(OwnerId::from_bits(1), process(1));
             let claim = ClaimId::from_bits(99);

@@ -26,9 +26,7 @@ async fn asked(running: &Running, goals: &[&str]) {
 async fn settled(machine: &Machine, goals: &[&str]) {
     for (place, goal) in goals.iter().enumerate() {
         machine.children.free(goal);
-        while machine.deliveries().await[place] == "held" {
-            tokio::task::yield_now().await;
-        }
+        machine.until_settled(place).await;
     }
 }
 
@@ -118,9 +116,7 @@ async fn inv_06_a_row_that_came_after_its_message_was_stored_is_free_at_once_and
     open.handle.say("b").expect("there is room");
     open.until(is_put_off).await;
     machine.children.free("two");
-    while machine.deliveries().await[1] == "held" {
-        tokio::task::yield_now().await;
-    }
+    machine.until_settled(1).await;
     // The history cannot be read before the message is said again, and then it can.
     shaky.let_decide(once("session", Luck::Fails));
     open.told("It did one.").await;

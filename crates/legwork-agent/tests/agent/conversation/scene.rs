@@ -2,7 +2,7 @@
 
 use crate::delegate_calls::OPTIONS;
 use crate::engine::no_commands;
-use crate::fakes::{FakeProcesses, allowance, process, rights, route};
+use crate::fakes::{FakeProcesses, allowance, process, rights, route, until};
 use futures::{FutureExt, StreamExt, stream};
 use legwork_agent::models::{Model, ModelFacts, ModelRequest, ReplyPart, ReplyStream, RetryPolicy};
 use legwork_agent::session::{
@@ -28,9 +28,12 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The machine.
 pub struct Machine {
@@ -143,6 +146,16 @@ impl Machine {
     pub async fn deliveries(&self) -> Vec<&'static str> {
         let records = self.delegations().await;
         records.iter().flat_map(|record| &record.deliveries).map(|delivery| delivery.state.as_str()).collect()
+    }
+
+    /// Waits until the children have ended whose results are at this place.
+    pub async fn until_settled(&self, place: usize) {
+        // Deadline: what never comes fails its test, also where time is paused.
+        let begun = Instant::now();
+        while self.deliveries().await[place] == "held" {
+            assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain");
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -312,9 +325,7 @@ impl Children {
 
     /// Waits until the model was asked for this goal.
     pub async fn begun(&self, goal: &str) {
-        while self.asked(goal) == 0 {
-            tokio::task::yield_now().await;
-        }
+        until(|| self.asked(goal) > 0).await;
     }
 }
 

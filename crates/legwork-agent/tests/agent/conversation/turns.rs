@@ -1,7 +1,7 @@
 //! What a person says: taken within limits, answered in order, each message by a turn of its own, stopped when asked.
 
 use super::scene::{Machine, assert_legal, new_session, stored, texts};
-use crate::fakes::{Dropped, FakeModel, Say, failure, route};
+use crate::fakes::{Dropped, FakeModel, Say, failure, route, until};
 use legwork_agent::models::Model;
 use legwork_agent::session::{MESSAGE_BYTES_MAX, OpenError, SayError, WAITING_MAX};
 use legwork_core::batch::Route;
@@ -67,9 +67,7 @@ async fn k13_a_stop_ends_the_turn_and_the_messages_that_wait_are_answered() {
     open.handle.stop_turn(NOTICE);
     open.handle.say("a").expect("there is room");
     open.handle.say("b").expect("there is room");
-    while model.calls() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| model.calls() > 0).await;
     open.handle.stop_turn(NOTICE);
     open.handle.wait_idle().await;
     assert!(is_dropped());

@@ -1,7 +1,7 @@
 //! A turn that failed in a way that may pass is tried again by itself (K03).
 
 use super::scene::{Machine, delegation, new_session, stored, texts};
-use crate::fakes::{FakeModel, Say, failure};
+use crate::fakes::{FakeModel, Say, failure, until};
 use legwork_agent::session::{SessionSetup, TRIES_MAX};
 use legwork_core::batch::Reach;
 use legwork_core::outcome::{Force, StopReason};
@@ -106,10 +106,14 @@ async fn a_stop_gives_a_try_up_for_good() {
     open.handle.say("a").expect("there is room");
     open.told("TryingAgain").await;
     let notice = StopNotice { reason: StopReason::Cancelled, force: Force::Ask };
-    while open.words().last().is_none_or(|word| word != "idle") {
-        open.handle.stop_turn(notice);
-        tokio::task::yield_now().await;
-    }
+    until(|| {
+        let is_idle = open.words().last().is_some_and(|word| word == "idle");
+        if !is_idle {
+            open.handle.stop_turn(notice);
+        }
+        is_idle
+    })
+    .await;
     open.close(StopReason::SessionEnded).await;
     let again = running.open(FakeModel::new([]), stored(5)).await;
     again.handle.wait_idle().await;

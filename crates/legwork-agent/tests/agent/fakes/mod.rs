@@ -7,6 +7,7 @@ mod model;
 mod processes;
 mod steps;
 mod tool;
+mod waiting;
 
 pub use bench::{Bench, allowance, rights, route};
 pub use delegator::{FakeDelegator, json_of};
@@ -15,3 +16,4 @@ pub use model::{FakeModel, Say, call, failure};
 pub use processes::{FakeProcesses, process};
 pub use steps::FakeSteps;
 pub use tool::{Dropped, FakeTool};
+pub use waiting::until;

@@ -109,7 +109,7 @@ pub async fn keep_watch(
     session: &SessionId,
     before: Recovered,
 ) -> Infallible {
-    let gone = HashSet::new();
+    let gone = Gone::default();
     let mut watch = Watch { invocation, workplace, session, before, gone, looks: 0 };
     let mut trouble = Trouble::new(invocation.voice());
     let mut pause = LOOK_EVERY;
@@ -135,9 +135,21 @@ struct Watch<'a> {
     session: &'a SessionId,
     /// What the last look did.
     before: Recovered,
-    /// What had lost its process at the last look.
-    gone: HashSet<DelegationId>,
+    gone: Gone,
     looks: u32,
+}
+
+/// What had lost its process at the last look.
+#[derive(Default)]
+struct Gone(HashSet<DelegationId>);
+
+impl Gone {
+    /// Takes in what a look has found. Whether something of it was not there at the one before: somebody may be on the way to it.
+    fn is_new(&mut self, found: HashSet<DelegationId>) -> bool {
+        let is_new = !found.is_subset(&self.0);
+        self.0 = found;
+        is_new
+    }
 }
 
 impl Watch<'_> {
@@ -152,9 +164,7 @@ impl Watch<'_> {
         let open = store.delegations(Filter::OpenOf(self.session.clone())).await?;
         let gone =
             open.rows.iter().filter(|record| record.owner.id != myself.record.id && is_orphaned(record));
-        let gone: HashSet<DelegationId> = gone.map(|record| record.accepted.delegation.clone()).collect();
-        let is_new = !gone.is_subset(&self.gone);
-        self.gone = gone;
+        let is_new = self.gone.is_new(gone.map(|record| record.accepted.delegation.clone()).collect());
         let is_left_to_a_worker = || open.rows.iter().any(|record| has_worker(self.invocation, record));
         if open.rows.is_empty() || is_new || is_left_to_a_worker() {
             return Ok(());
@@ -421,6 +431,18 @@ pub fn is_orphaned(record: &DelegationRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn k02_what_has_lost_its_process_is_left_for_one_look_to_whoever_is_on_the_way() {
+        let found = |ids: &[u32]| ids.iter().copied().map(DelegationId::from_bits).collect();
+        let mut gone = Gone::default();
+        assert!(!gone.is_new(found(&[])), "there is nothing");
+        assert!(gone.is_new(found(&[1])), "it has just lost its process");
+        assert!(!gone.is_new(found(&[1])), "nobody came for it");
+        assert!(gone.is_new(found(&[1, 2])), "now another one");
+        assert!(!gone.is_new(found(&[2])), "somebody came for the first");
+        assert!(gone.is_new(found(&[1])), "whoever came for it has died in its turn");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn k35_trouble_of_the_store_is_told_once_each_time_and_looked_at_more_and_more_seldom() {

@@ -280,7 +280,15 @@ impl Dispatcher {
             }
             Message::Release => {
                 self.routes.close();
+                let is_news = !self.book.is_released();
                 self.step(Event::Released);
+                if is_news {
+                    let runs = self.runs.len();
+                    tracing::info!(
+                        runs,
+                        "this process ends: what runs has its stop grace, and nothing new begins"
+                    );
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use legwork_testkit::server::{Entry, Script, ScriptedServer, Scripts, Usage, call, say};
 use serde_json::json;
 
-use crate::harness::{Home, until};
+use crate::harness::Home;
 
 /// The names of the tools that a request offers, sorted.
 fn offered(entry: &Entry) -> Vec<String> {
@@ -80,7 +80,7 @@ fn build_10_cfg_14_an_empty_ceiling_leaves_no_tools_and_none_leaves_the_callers(
             let order = [&["--config", "config.toml", "delegate", "--goal", "any"], way].concat();
             let ended = home.legwork(&order).run();
             assert_eq!(ended.code, 0, "{ended}");
-            until("its processes to end", || home.processes().is_empty().then_some(()));
+            home.wait_until_nothing_runs();
             offered(&server.log().entries()[0])
         };
         assert_eq!(request(Some("[]")), [""; 0], "{way:?}");

@@ -44,12 +44,7 @@ fn k01_results_that_wait_for_a_conversation_come_in_with_its_next_line_and_it_en
         .otherwise(Script::always(say("heard")));
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let left =
-        home.legwork(&["delegate", "--goal", "this is the piece", "--detach", "--session", &session]).run();
-    assert_eq!(left.code, 0, "{left}");
-    until("the work to end", || home.processes().is_empty().then_some(()));
+    let (session, _) = home.left_piece("this is the piece");
     // Without a line there is nothing that could bring them in, and nobody waits for that.
     let silent = home.legwork(&["chat", "--resume", &session]).run();
     assert_eq!((silent.code, silent.stdout.as_str()), (0, ""), "{silent}");

@@ -10,7 +10,7 @@ use legwork_testkit::server::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Home, Screen, until};
+use crate::harness::{Home, Screen, at, until};
 
 const ENTER: &str = "\r";
 const END_OF_INPUT: &str = "\u{4}";
@@ -220,10 +220,7 @@ fn kill(server: &ScriptedServer, home: &Home, when: When) {
         }
         When::After(delay) => {
             server.gate("work").open();
-            let moment = Instant::now() + Duration::from_millis(delay);
-            while Instant::now() < moment {
-                std::thread::yield_now();
-            }
+            at(Instant::now() + Duration::from_millis(delay));
         }
     }
     screen.kill();

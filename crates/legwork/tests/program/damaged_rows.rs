@@ -30,17 +30,12 @@ fn change(home: &Home, sql: &str, id: &str) {
 
 /// Three pieces of work of one session, each left by a worker that was killed; with the session.
 fn left_behind(server: &ScriptedServer, home: &Home) -> (String, [String; 3]) {
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let ids = ["one", "two", "three"].map(|piece| {
-        let goal = format!("this is piece {piece} of the work");
-        let ended =
-            home.legwork(&["delegate", "--goal", &goal, "--detach", "--session", &session, "--json"]).run();
-        ended.json()["delegation_id"].as_str().expect("an id").to_owned()
-    });
+    let session = home.conversation();
+    let leave = |piece| home.leave_piece(&session, &format!("this is piece {piece} of the work"));
+    let ids = ["one", "two", "three"].map(leave);
     server.gate("held").wait_waiting(3);
     home.processes().iter().for_each(Seen::kill);
-    until("the workers to be gone", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     (session, ids)
 }
 

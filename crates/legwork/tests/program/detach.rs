@@ -33,7 +33,7 @@ fn k33_detached_work_goes_on_after_its_program_has_ended() {
     server.gate("here").open();
     let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
     assert_eq!(ended.statuses(), ["completed", "completed"], "{ended}");
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     let shown = home.legwork(&["show", &id, "--json"]).run().json();
     let ledger = shown["ledger"].as_array().expect("a ledger").clone();
     assert!(
@@ -97,7 +97,7 @@ fn k39_work_is_left_to_a_worker_until_that_begins_and_orphaned_once_that_is_gone
     }
 
     worker.kill();
-    until("the worker to be gone", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     let told = home.legwork(&["ps", "--json"]).run();
     assert_eq!(told.json()["delegations"][0]["state"], json!("orphaned"), "{told}");
     assert!(told.stderr.contains("has died"), "{told}");
@@ -112,7 +112,7 @@ fn k33_what_a_worker_has_done_is_parked_until_somebody_asks_for_it() {
     let home = Home::with(&server);
     let handle = home.legwork(&["delegate", "--goal", "one", "--detach", "--json"]).run();
     let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     let shown = || home.legwork(&["show", &id, "--json"]).run().json();
     let parked = shown();
     assert_eq!(parked["units"][0]["delivery"], json!("parked"), "{parked}");
@@ -148,12 +148,7 @@ fn k01_detached_work_of_a_conversation_comes_to_it_and_to_nobody_else() {
         }));
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let left =
-        home.legwork(&["delegate", "--goal", "this is the piece", "--detach", "--session", &session]).run();
-    assert_eq!(left.code, 0, "{left}");
-    until("the work to end", || home.processes().is_empty().then_some(()));
+    let (session, _) = home.left_piece("this is the piece");
     let ended = home.legwork(&["run", "and?", "--resume", &session]).run();
     assert_eq!(ended.code, 0, "{ended}");
     assert_eq!(ended.stderr.matches("◂ ").count(), 1, "{ended}");
@@ -169,12 +164,7 @@ fn evt_05_a_completion_says_when_it_was_delegated_in_the_zone_of_its_process() {
         .otherwise(Script::always(say("heard")));
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let left =
-        home.legwork(&["delegate", "--goal", "this is the piece", "--detach", "--session", &session]).run();
-    assert_eq!(left.code, 0, "{left}");
-    until("the work to end", || home.processes().is_empty().then_some(()));
+    let (session, _) = home.left_piece("this is the piece");
     // Five and a half hours ahead of UTC, whatever the machine has.
     let ended = home.legwork(&["run", "and?", "--resume", &session]).env("TZ", "<+0530>-5:30").run();
     assert_eq!(ended.code, 0, "{ended}");
@@ -243,7 +233,7 @@ fn ctrl_02_tool_16_a_conversation_looks_after_what_a_worker_runs_for_it() {
             (&answers[2]["action"], &answers[2]["status"]),
             (&json!("stop"), &json!("interrupt_requested"))
         );
-        until("the worker to end", || home.processes().is_empty().then_some(()));
+        home.wait_until_nothing_runs();
         let shown = home.legwork(&["show", id, "--json"]).run();
         assert!(shown.stdout.contains("interrupted") && shown.stdout.contains("hurry up"), "{shown}");
     }
@@ -297,7 +287,7 @@ fn put_aside(home: &Home) -> String {
     let order = home.legwork(&["delegate", "tasks.json", "--detach", "--json"]);
     let left = order.env("LEGWORK_DELEGATION_INDEPENDENT_COMPLETIONS", "true").run();
     let id = left.json()["delegation_id"].as_str().expect("an id").to_owned();
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     assert_eq!(deliveries(home), ["parked", "parked"]);
     id
 }
@@ -355,19 +345,13 @@ fn k35_results_are_printed_although_it_cannot_be_stored_that_they_were() {
     assert_eq!(deliveries(&home), ["delivered", "delivered"], "{again}");
 }
 
-/// A conversation with one answer in it.
-fn conversation(home: &Home) -> String {
-    let ended = home.legwork(&["run", "hello", "--json"]).run();
-    ended.json()["session_id"].as_str().expect("an id").to_owned()
-}
-
 /// Whichever begins first.
 #[test]
 fn k07_tasks_for_a_conversation_and_its_deletion_are_never_both_carried_out() {
     let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("it is done"))));
     let home = Home::with(&server);
     for round in 0..12 {
-        let session = conversation(&home);
+        let session = home.conversation();
         let delegating = || {
             home.legwork(&["delegate", "--goal", "one", "--detach", "--session", &session, "--json"]).start()
         };

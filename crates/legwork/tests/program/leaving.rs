@@ -8,7 +8,7 @@ use legwork_testkit::server::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Home, Screen, until};
+use crate::harness::{Home, Screen, at, until};
 
 const ENTER: &str = "\r";
 const END_OF_INPUT: &str = "\u{4}";
@@ -145,7 +145,7 @@ fn k33_a_chat_whose_program_was_replaced_is_left_to_a_worker_all_the_same() {
         assert_eq!(screen.wait_for_end(), 0);
         open_all(&server);
         resume(&home, &server, "replaced");
-        until("the worker to end", || home.processes().is_empty().then_some(()));
+        home.wait_until_nothing_runs();
     }
 }
 
@@ -168,7 +168,7 @@ fn k33_subagents_that_are_left_to_a_worker_go_on_there_and_their_results_wait_fo
         "{shown:?}"
     );
     open_all(&server);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     assert_eq!(deliveries(&home), ["ready", "ready"], "they wait for the conversation and for nobody else");
     assert!(home.state().join(format!("log/worker-{id}.log")).is_file());
     resume(&home, &server, "left");
@@ -183,7 +183,7 @@ fn k33_results_of_what_was_left_to_a_worker_come_with_the_next_prompt_too() {
     leave_to_a_worker(&mut screen);
     assert_eq!(screen.wait_for_end(), 0);
     open_all(&server);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     let ended = home.legwork(&["run", "what now", "--last"]).run();
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "Nothing more.\n"), "{ended}");
     assert_eq!(ended.stderr.matches("◂ ").count(), 2, "{ended}");
@@ -247,7 +247,7 @@ fn inv_34_a_reopened_chat_lists_steers_and_stops_what_its_worker_runs() {
     screen.wait_for("there is no subagent beta; /agents lists them");
     screen.press("\u{15}").press(END_OF_INPUT);
     assert_eq!(screen.wait_for_end(), 0);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     home.assert_nothing_runs();
 }
 
@@ -273,7 +273,7 @@ fn inv_34_leaving_says_what_goes_on_elsewhere_and_a_stop_of_all_reaches_it() {
     screen.wait_for_rest();
     screen.press(END_OF_INPUT);
     assert_eq!(screen.wait_for_end(), 0);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     home.assert_nothing_runs();
 }
 
@@ -298,7 +298,7 @@ fn inv_34_what_begins_elsewhere_meanwhile_is_found_by_its_id() {
     screen.wait_for_rest();
     screen.press(END_OF_INPUT);
     assert_eq!(screen.wait_for_end(), 0);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
 }
 
 /// What becomes of a chat that is being left.
@@ -319,13 +319,10 @@ fn k02_left(ends: impl IntoIterator<Item = End>) {
         leave_to_a_worker(&mut screen);
         match end {
             End::Killed(delay) => {
-                let moment = Instant::now() + Duration::from_millis(delay);
-                while Instant::now() < moment {
-                    std::thread::yield_now();
-                }
+                at(Instant::now() + Duration::from_millis(delay));
                 screen.kill();
                 open_all(&server);
-                until("the worker to end, if there is one", || home.processes().is_empty().then_some(()));
+                home.wait_until_nothing_runs();
             }
             End::Overtaken => {
                 assert_eq!(screen.wait_for_end(), 0, "{when}");
@@ -333,7 +330,7 @@ fn k02_left(ends: impl IntoIterator<Item = End>) {
             }
         }
         resume(&home, &server, &when);
-        until("everybody to end", || home.processes().is_empty().then_some(()));
+        home.wait_until_nothing_runs();
     }
 }
 
@@ -397,7 +394,7 @@ fn k33_a_worker_asks_the_model_that_was_chosen_last() {
     assert!(worker.command.contains(&format!("--model {OTHER}")), "{worker:?}");
     PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
     open_all(&server);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     assert_eq!(deliveries(&home), ["ready", "ready"], "it could go on with them");
     PIECES.iter().for_each(|name| assert_eq!(asked_of(&server, name), "other", "{name}"));
     resume(&home, &server, "another model");
@@ -425,7 +422,7 @@ fn k33_subagents_that_ask_different_models_are_not_left_to_a_worker_that_asks_on
     leave_to_a_worker(&mut screen);
     assert_eq!(screen.wait_for_end(), 0);
     open_all(&server);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     assert_eq!(deliveries(&home).iter().filter(|delivery| *delivery == "ready").count(), 1);
 }
 
@@ -446,7 +443,7 @@ fn k33_a_worker_asks_the_model_that_its_subagents_ask_whatever_was_chosen_since(
         assert_eq!(screen.wait_for_end(), 0, "{model}");
         PIECES.iter().for_each(|name| server.gate(name).wait_waiting(1));
         open_all(&server);
-        until("the worker to end", || home.processes().is_empty().then_some(()));
+        home.wait_until_nothing_runs();
         assert_eq!(deliveries(&home), ["ready", "ready"], "{model}: it could go on with them");
         PIECES.iter().for_each(|name| assert_eq!(asked_of(&server, name), model, "{name}"));
     }

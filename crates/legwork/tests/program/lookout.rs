@@ -47,9 +47,7 @@ fn k02_an_open_conversation_goes_on_with_work_of_it_that_loses_its_process() {
     let order = home.legwork(&["chat", "--session", "x"]);
     let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
     screen.wait_for("›");
-    let goal = ["delegate", "--goal", "this is the piece of work", "--detach", "--session", "x", "--json"];
-    let handle = home.legwork(&goal).run();
-    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    let id = home.leave_piece("x", "this is the piece of work");
     server.gate("here").wait_reached();
     let worker = the_worker(&home);
     until_run_by(&home, &id, worker.pid);
@@ -74,9 +72,7 @@ fn k35_an_open_conversation_looks_again_once_its_folder_is_put_back() {
     let order = home.legwork(&["chat", "--session", "x"]);
     let mut screen = order.env("NO_COLOR", "1").env("TERM", "xterm-256color").at_terminal(100, 30);
     screen.wait_for("›");
-    let goal = ["delegate", "--goal", "this is the piece of work", "--detach", "--session", "x", "--json"];
-    let handle = home.legwork(&goal).run();
-    let id = handle.json()["delegation_id"].as_str().expect("an id").to_owned();
+    let id = home.leave_piece("x", "this is the piece of work");
     server.gate("here").wait_reached();
     let worker = the_worker(&home);
     until_run_by(&home, &id, worker.pid);
@@ -320,5 +316,5 @@ fn k39_an_open_conversation_leaves_work_to_the_worker_that_was_started_for_it() 
     screen.wait_for("Noted, it is there.");
     assert!(!screen.everything().contains("of a process that died"), "{}", screen.everything());
     assert_eq!(screen.leave(), 0);
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
 }

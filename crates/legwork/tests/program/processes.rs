@@ -111,7 +111,7 @@ fn proc_03_nothing_is_handed_over_to_a_conversation_that_is_not_open_here() {
         assert_eq!(entry["orphaned_processes"][0]["session_id"], "proc_1", "{entry}");
         assert!(notes.contains("was ended with it") && !notes.contains("yours now"), "{notes}");
     }
-    until("the worker to end", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     home.assert_nothing_runs();
 }
 

@@ -4,7 +4,7 @@ use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, say
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::harness::{Home, until};
+use crate::harness::Home;
 
 /// More than the days for which results are kept when nothing is set.
 const LONG_AGO_MS: i64 = 40 * 24 * 3600 * 1000;
@@ -36,17 +36,6 @@ fn into_the_past(home: &Home) {
     change.commit().expect("it is stored");
 }
 
-/// A conversation with a result that waits for it, both made long ago; their ids.
-fn result_that_waits(home: &Home, goal: &str) -> (String, String) {
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let arguments = ["delegate", "--goal", goal, "--detach", "--session", &session, "--json"];
-    let left = home.legwork(&arguments).run();
-    let id = left.json()["delegation_id"].as_str().expect("an id").to_owned();
-    until("the work to end", || home.processes().is_empty().then_some(()));
-    (session, id)
-}
-
 /// Proves DUR-7, REG-8: age counts from when the last of it was told.
 #[test]
 fn k05_what_is_told_late_is_kept_as_long_as_what_is_told_at_once_and_what_is_untold_for_ever() {
@@ -55,8 +44,8 @@ fn k05_what_is_told_late_is_kept_as_long_as_what_is_told_at_once_and_what_is_unt
         .otherwise(Script::from_fn(|talk: &Conversation| say(format!("heard {}", talk.last_text().len()))));
     let server = ScriptedServer::start(scripts);
     let home = Home::with(&server);
-    let (session, late) = result_that_waits(&home, "a piece for late");
-    let (_, untold) = result_that_waits(&home, "a piece for nobody yet");
+    let (session, late) = home.left_piece("a piece for late");
+    let (_, untold) = home.left_piece("a piece for nobody yet");
     into_the_past(&home);
 
     let taken = home.legwork(&["run", "and?", "--resume", &session]).run();

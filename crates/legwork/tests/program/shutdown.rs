@@ -1,15 +1,12 @@
 //! The end of the program while everything is going on at once: within its bound, with nothing lost and nothing left.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use legwork_testkit::server::{Conversation, Reply, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, HangUp, Home, Running, SLACK, until};
-
-/// What the program has to have ended within: its stop grace and a second.
-const BOUND: Duration = Duration::from_millis(1500 + 1000).saturating_add(SLACK);
+use crate::harness::{Ended, HangUp, Home, RELEASE_MAX, Running, until};
 
 /// Work that comes to no end by itself: a model that does not answer, and a command that does not listen.
 fn endless() -> Scripts {
@@ -87,7 +84,7 @@ fn k33_inv_29_every_verb_that_works_ends_within_its_stop_grace_and_a_second() {
             running.wait()
         };
         assert_eq!(ended.code, 143, "{verb}: {ended}");
-        assert!(ended.took < BOUND, "{verb} took {:?}: {ended}", ended.took);
+        assert!(ended.took < RELEASE_MAX, "{verb} took {:?}: {ended}", ended.took);
         assert!(!ended.stderr.contains("panicked"), "{verb}: {ended}");
         home.assert_nothing_runs();
         let states: Vec<Value> = home.ps().iter().map(|delegation| delegation["state"].clone()).collect();
@@ -195,7 +192,7 @@ fn end(way: Way, (server, home): (&ScriptedServer, &Home), running: Running, ter
     arrive();
     let ended = running.wait();
     assert_eq!(ended.code, 143, "{way:?}: {ended}");
-    assert!(ended.took < BOUND, "{way:?} took {:?}: {ended}", ended.took);
+    assert!(ended.took < RELEASE_MAX, "{way:?} took {:?}: {ended}", ended.took);
 }
 
 /// Each answer is in the conversation once, and so is each call.

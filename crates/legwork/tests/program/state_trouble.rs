@@ -5,14 +5,13 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::harness::{Ended, Home, Order, Running, SLACK, Seen, tasks_toml, until};
+use crate::harness::{Ended, Home, Order, RELEASE_MAX, Running, STOP_MAX, Seen, tasks_toml, until};
 
 fn delegate<'a>(home: &'a Home) -> Order<'a> {
     home.legwork(&["delegate", "--goal", "any", "--json"])
@@ -235,7 +234,7 @@ fn without_room(limit: fn(Order<'_>, u64) -> Order<'_>) {
             running.signal(Signal::SIGINT);
         }
         let ended = running.wait();
-        assert!(!waits || ended.took < Duration::from_secs(2) + SLACK, "{ended}");
+        assert!(!waits || ended.took < STOP_MAX, "{ended}");
         check_what_is_left(&home, &ended);
         refused += usize::from(ended.code == 3);
         waited += usize::from(waits);
@@ -387,7 +386,7 @@ fn k35_sigterm_on_a_full_disk_ends_in_time() {
     let ended = running.wait();
     assert_eq!(ended.code, 143, "{ended}");
     assert!(ended.json()["results"].is_array(), "one document all the same: {ended}");
-    assert!(ended.took < Duration::from_millis(1500 + 1000) + SLACK, "{ended}");
+    assert!(ended.took < RELEASE_MAX, "{ended}");
     home.assert_nothing_runs();
     let stored = home.legwork(&["results", &home.only_delegation(), "--wait", "--json"]).run();
     assert_eq!(stored.json()["complete"], json!(true), "{stored}");
@@ -537,11 +536,9 @@ fn inv_03_results_that_cannot_be_read_keep_no_others_back() {
     let home = Home::with(&server);
     assert_eq!(home.legwork(&["chat", "--session", "x"]).stdin("hi\n").run().code, 0);
     let delegate = |piece: &str| {
-        let goal = format!("this is piece {piece} of the work");
-        let ended =
-            home.legwork(&["delegate", "--goal", &goal, "--detach", "--session", "x", "--json"]).run();
-        until("its worker to end", || home.processes().is_empty().then_some(()));
-        ended.json()["delegation_id"].as_str().expect("an id").to_owned()
+        let id = home.leave_piece("x", &format!("this is piece {piece} of the work"));
+        home.wait_until_nothing_runs();
+        id
     };
     let [unreadable, second] = [delegate("one"), delegate("two")];
     let database = Connection::open(home.database()).expect("it opens");
@@ -565,17 +562,12 @@ fn inv_03_results_that_cannot_be_read_keep_no_others_back() {
 
 /// A session with two pieces of work, each left by a worker that was killed; the first cannot be read any more.
 fn with_a_damaged_journal(server: &ScriptedServer, home: &Home) -> (String, [String; 2]) {
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let ids = ["one", "two"].map(|piece| {
-        let goal = format!("this is piece {piece} of the work");
-        let ended =
-            home.legwork(&["delegate", "--goal", &goal, "--detach", "--session", &session, "--json"]).run();
-        ended.json()["delegation_id"].as_str().expect("an id").to_owned()
-    });
+    let session = home.conversation();
+    let leave = |piece| home.leave_piece(&session, &format!("this is piece {piece} of the work"));
+    let ids = ["one", "two"].map(leave);
     server.gate("held").wait_waiting(2);
     home.processes().iter().for_each(Seen::kill);
-    until("the workers to be gone", || home.processes().is_empty().then_some(()));
+    home.wait_until_nothing_runs();
     let database = Connection::open(home.database()).expect("it opens");
     let damage = "UPDATE steps SET body = 'no JSON' WHERE seq = 0 AND phase = 0 AND actor = \
         (SELECT c.no FROM children c JOIN delegations d ON d.no = c.delegation WHERE d.id = ?1)";

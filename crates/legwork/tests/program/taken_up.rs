@@ -30,10 +30,8 @@ struct Begun {
 }
 
 fn begun(server: &ScriptedServer, home: &Home) -> Begun {
-    let first = home.legwork(&["run", "hello", "--json"]).run();
-    let session = first.json()["session_id"].as_str().expect("an id").to_owned();
-    let goal = ["delegate", "--goal", "a piece of work", "--detach", "--session", &session, "--json"];
-    let id = home.legwork(&goal).run().json()["delegation_id"].as_str().expect("an id").to_owned();
+    let session = home.conversation();
+    let id = home.leave_piece(&session, "a piece of work");
     server.gate("held").wait_reached();
     let worker = until("the worker to be seen", || {
         home.processes().into_iter().find(|seen| seen.command.contains("worker"))

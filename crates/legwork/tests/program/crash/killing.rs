@@ -8,7 +8,7 @@ use legwork_testkit::server::ScriptedServer;
 use super::audit::Audit;
 use super::scene::{AGAIN, Beside, First, PROMPT, Scene};
 use super::snapshot::Snapshot;
-use crate::harness::{Death, Home, Running, Screen, until, within};
+use crate::harness::{Death, Home, Running, Screen, at, until, within};
 
 /// How much later than the whole scene lasts the last kills come, so that its end is swept too.
 const BEYOND: f64 = 1.1;
@@ -125,9 +125,7 @@ fn steer(home: &Home) {
 impl Started {
     #[track_caller]
     fn kill_at(self, moment: Instant) -> Death {
-        // Deadline: the moment of the kill is what the sweep varies.
-        let nothing: Option<()> = within(moment.saturating_duration_since(Instant::now()), || None);
-        debug_assert!(nothing.is_none());
+        at(moment);
         match self {
             Started::Piped(running) => running.kill(),
             Started::Terminal(mut screen) => screen.kill(),

@@ -71,6 +71,31 @@ impl Home {
         Order::new(self, arguments)
     }
 
+    /// A conversation in which something was said; its id.
+    #[track_caller]
+    pub fn conversation(&self) -> String {
+        let ended = self.legwork(&["run", "hello", "--json"]).run();
+        ended.json()["session_id"].as_str().unwrap_or_else(|| panic!("no id: {ended}")).to_owned()
+    }
+
+    /// Leaves a piece of work of that conversation to a worker in the background; the delegation's id.
+    #[track_caller]
+    pub fn leave_piece(&self, session: &str, goal: &str) -> String {
+        let order = ["delegate", "--goal", goal, "--detach", "--session", session, "--json"];
+        let left = self.legwork(&order).run();
+        assert_eq!(left.code, 0, "{left}");
+        left.json()["delegation_id"].as_str().expect("an id").to_owned()
+    }
+
+    /// A conversation with a piece of work that was left to a worker and is done; the ids of both.
+    #[track_caller]
+    pub fn left_piece(&self, goal: &str) -> (String, String) {
+        let session = self.conversation();
+        let id = self.leave_piece(&session, goal);
+        self.wait_until_nothing_runs();
+        (session, id)
+    }
+
     /// What `ps --json` lists.
     #[track_caller]
     pub fn ps(&self) -> Vec<Value> {
@@ -142,9 +167,14 @@ impl Home {
 
     /// How often all processes together have renewed their leases.
     pub fn renewals(&self) -> i64 {
+        self.count("SELECT coalesce(sum(beats), 0) FROM owners")
+    }
+
+    /// The number that a query of the database gives: without a start of the program, for whoever has no time for one.
+    #[track_caller]
+    pub fn count(&self, query: &str) -> i64 {
         let database = Connection::open(self.database()).expect("the database opens");
-        let sum = database.query_row("SELECT coalesce(sum(beats), 0) FROM owners", (), |row| row.get(0));
-        sum.expect("a number")
+        database.query_row(query, (), |row| row.get(0)).expect("a number")
     }
 
     /// The state of the child whose goal ends with this, wherever it is.
@@ -174,6 +204,12 @@ impl Home {
             let found = self.processes().iter().filter(|seen| seen.command == command).count();
             (found == count).then_some(())
         });
+    }
+
+    /// Waits until no process of this machine lives any more.
+    #[track_caller]
+    pub fn wait_until_nothing_runs(&self) {
+        until("all processes to end", || self.processes().is_empty().then_some(()));
     }
 
     /// Fails when a process of this machine still lives.

@@ -19,4 +19,4 @@ pub use processes::Seen;
 pub use running::{Death, Running};
 pub use screen::Screen;
 pub use tasks::tasks_toml;
-pub use waiting::{PATIENCE, SLACK, until, within};
+pub use waiting::{PATIENCE, RELEASE_MAX, STOP_MAX, at, release_max, until, within};

@@ -4,9 +4,15 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use super::waiting::within;
+
+/// How long a process may take to become another program on a busy machine.
+const BECOMING_MAX: Duration = Duration::from_millis(200);
 
 /// One living process.
 #[derive(Debug)]
@@ -35,13 +41,25 @@ pub fn of(folder: &Path) -> Vec<Seen> {
 
 /// A process that has ended meanwhile, or a dead one that nobody has reaped yet, has no environment.
 fn seen(pid: i32, folder: &Path) -> Option<Seen> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = environment(pid)?;
     let folder = folder.as_os_str().as_bytes();
     environment.windows(folder.len()).any(|part| part == folder).then(|| Seen {
         pid,
         command: split(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).join(" "),
         environment: split(&environment),
     })
+}
+
+/// A process has none either for the moment in which it becomes another program, and would pass for nobody's.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    let read = || fs::read(format!("/proc/{pid}/environ")).ok();
+    let runs_a_program = || fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+    // Deadline: who was given no environment has none later either.
+    within(BECOMING_MAX, || match read() {
+        Some(environment) if environment.is_empty() && runs_a_program() => None,
+        other => Some(other),
+    })
+    .unwrap_or_default()
 }
 
 fn split(text: &[u8]) -> Vec<String> {

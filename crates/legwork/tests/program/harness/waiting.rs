@@ -7,7 +7,16 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// What is granted on top of a time that the program has to keep. A machine that is busy with other tests gives it its turns
 /// late; what such a bound tells apart from an end in time is none at all, or one after the store's wait for a lock of 5 s.
 pub const SLACK: Duration = Duration::from_secs(2);
+/// How long a program may live on that was told to end and was given the usual stop grace.
+pub const RELEASE_MAX: Duration = release_max(1500);
+/// How long a program may live on that was stopped by Ctrl-C, or was told to end once more.
+pub const STOP_MAX: Duration = Duration::from_secs(2).saturating_add(SLACK);
 const REST: Duration = Duration::from_millis(5);
+
+/// How long a program may live on that was told to end and was given this stop grace: for that and a second (KILL-4).
+pub const fn release_max(grace_ms: u64) -> Duration {
+    Duration::from_millis(grace_ms + 1000).saturating_add(SLACK)
+}
 
 /// Waits until `check` gives a value, and returns it.
 ///
@@ -16,6 +25,13 @@ const REST: Duration = Duration::from_millis(5);
 #[track_caller]
 pub fn until<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, check).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for {what}"))
+}
+
+/// Returns at that moment: nobody tells of it, and what happens by then is what a test varies.
+#[expect(clippy::disallowed_methods, reason = "a moment is nobody's event")]
+pub fn at(moment: Instant) {
+    // Deadline: the moment itself.
+    std::thread::sleep(moment.saturating_duration_since(Instant::now()));
 }
 
 /// The first value that `check` gives before `limit` has passed.

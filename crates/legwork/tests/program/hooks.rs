@@ -269,6 +269,27 @@ fn hook_01_a_subagent_that_is_gone_on_with_does_not_begin_once_more() {
     home.assert_nothing_runs();
 }
 
+/// Whoever stops it tells of it, and of its sibling whoever goes on with that.
+#[test]
+fn hook_02_the_end_of_one_orphaned_subagent_that_is_stopped_is_told_at_once() {
+    let child = Script::from_fn(|_| gate("here").say("done"));
+    let server = ScriptedServer::start(Scripts::default().otherwise(child));
+    let home = Home::with(&server);
+    let config = with_hooks(&home, "subagent_stop = [\"cat >>stops; echo >>stops\"]\n");
+    let id = killed(&server, &home, &config);
+    let stopped = home.only_child(0);
+    let told = |count: usize| {
+        let stops = lines(&home, "stops");
+        assert_eq!(stops.len(), count, "each end once: {stops:?}");
+        stops[count - 1]["child_subagent_id"].clone()
+    };
+    assert_eq!(home.legwork(&["stop", &stopped, "--config", &config]).run().code, 0);
+    assert_eq!(told(1), json!(stopped));
+    let ended = home.legwork(&["results", &id, "--wait", "--json", "--config", &config]).run();
+    assert_eq!(ended.statuses(), ["interrupted", "completed"], "{ended}");
+    assert_eq!(told(2), json!(home.only_child(1)));
+}
+
 #[test]
 fn k33_a_slow_hook_does_not_hold_up_a_program_that_was_told_to_end() {
     let child = Script::new().step(gate("here").say("never"));

@@ -294,14 +294,20 @@ fn unhurried() -> Script {
     Script::new().step(gate("reply").then(calls([slow, short]))).step(say("all of it is done"))
 }
 
+/// Tells the program to end, and waits until it has told its subagents.
+fn tell_to_end(running: &Running) {
+    running.signal(Signal::SIGTERM);
+    until("it to be heard", || running.stderr().contains("nothing new begins").then_some(()));
+}
+
 /// Starts the unhurried child with time for its end, and tells the program to end once `when` says so.
 fn told_to_end(server: &ScriptedServer, home: &Home, when: impl FnOnce(), then: impl FnOnce()) -> String {
-    let order = home.legwork(&["delegate", "--goal", "take your time"]);
+    let order = home.legwork(&["-v", "delegate", "--goal", "take your time"]);
     let running = order.set("stop_grace_ms", 30_000).start();
     let id = running.delegation();
     server.gate("reply").wait_reached();
     when();
-    running.signal(Signal::SIGTERM);
+    tell_to_end(&running);
     then();
     let left = running.wait();
     assert_eq!(left.code, 143, "{left}");
@@ -348,10 +354,10 @@ fn k33_an_answer_that_comes_at_the_end_and_does_not_fit_is_corrected_by_whoever_
     let home = Home::with(&server);
     let schema = json!({"type": "object", "required": ["said"]});
     home.write("tasks.json", json!({"tasks": [{"goal": "say it", "output_schema": schema}]}).to_string());
-    let running = home.legwork(&["delegate", "tasks.json"]).set("stop_grace_ms", 30_000).start();
+    let running = home.legwork(&["-v", "delegate", "tasks.json"]).set("stop_grace_ms", 30_000).start();
     let id = running.delegation();
     server.gate("reply").wait_reached();
-    running.signal(Signal::SIGTERM);
+    tell_to_end(&running);
     server.gate("reply").open();
     assert_eq!(running.wait().code, 143);
     let ended = results(&home, &id);

@@ -203,6 +203,8 @@ fn k12_a_stop_of_one_orphaned_child_ends_it_at_once_and_its_siblings_go_on() {
         assert!(home.commands().is_empty(), "its processes are gone when the stop is answered");
         let shown = home.legwork(&["show", &ids[0], "--json"]).run().json();
         assert_eq!(shown["outcome"]["status"], json!("interrupted"), "{shown}");
+        let open = home.count("SELECT count(*) FROM requests WHERE settled_at IS NULL");
+        assert_eq!(open, 0, "nobody is asked for it any more");
         let again = stop(&home, &[&ids[0]]);
         assert_eq!(again, json!({"stopped": [], "pending": [], "unreadable": []}));
         server.gate("held").open();

@@ -1,7 +1,7 @@
 //! A program that is told to end in its own turn, or while it waits: what is under way comes to its end within the stop grace,
 //! stdout has its one document, and it is said how to go on (K33).
 
-use legwork_testkit::server::{Call, Script, ScriptedServer, Scripts, calls, gate, say};
+use legwork_testkit::server::{Call, Conversation, Script, ScriptedServer, Scripts, call, calls, gate, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -108,6 +108,44 @@ fn k33_a_reply_of_the_turn_itself_comes_to_its_end_and_is_not_paid_for_again() {
         assert_eq!((ended.code, ended.stdout.as_str()), (0, "still blue\n"), "{verb}: {ended}");
         assert_eq!(server.log().entries().len(), 2, "{verb}: {}", server.log().summary());
     }
+}
+
+/// What is under way in the conversation itself has its time, and meanwhile its subagents begin nothing either.
+#[test]
+fn k33_no_subagent_begins_anything_while_a_command_of_the_conversation_comes_to_its_end() {
+    let slow = "touch begun; until [ -e go ]; do sleep 0.05; done; touch ended";
+    let server = ScriptedServer::start(Scripts::default().otherwise(Script::from_fn(
+        move |talk: &Conversation| match (talk.first_user_text(), talk.last_text()) {
+            (goal, _) if goal.contains("the piece") => {
+                gate("piece").call("terminal", json!({"command": "touch of-the-piece"}))
+            }
+            (_, last) if last.contains("send it out") => {
+                call("delegate_task", json!({"goal": "this is the piece of work"}))
+            }
+            (_, last) if last.contains("work slowly") => call("terminal", json!({"command": slow})),
+            _ => say("It is on its way."),
+        },
+    )));
+    let home = Home::with(&server);
+    let order = home.legwork(&["-v", "chat"]).set("stop_grace_ms", 30_000).env("NO_COLOR", "1");
+    let mut screen = order.env("TERM", "xterm-256color").at_terminal(150, 30);
+    screen.wait_for("›");
+    screen.press("send it out\r");
+    screen.wait_for("It is on its way.");
+    server.gate("piece").wait_waiting(1);
+    screen.press("work slowly\r");
+    let is_there = |name: &str| home.project().join(name).exists();
+    until("the command to begin", || is_there("begun").then_some(()));
+    screen.signal(Signal::SIGTERM);
+    until("it to be heard", || screen.everything().contains("nothing new begins").then_some(()));
+    server.gate("piece").open();
+    until("the reply to be stored", || {
+        (home.count("SELECT count(*) FROM steps WHERE body LIKE '%of-the-piece%'") > 0).then_some(())
+    });
+    home.write("go", "");
+    assert_eq!(screen.wait_for_end(), 143);
+    assert!(is_there("ended") && !is_there("of-the-piece"), "{}", screen.everything());
+    home.assert_nothing_runs();
 }
 
 /// What does not come in time is cut, and asked for again by whoever goes on.

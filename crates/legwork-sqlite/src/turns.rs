@@ -189,7 +189,7 @@ impl Locks {
         self.next.unlock().map(|()| true)
     }
 
-    /// Waits until it is this writer's turn.
+    /// Waits until it is this writer's turn. A lock that this file holds already is had at once (`flock`).
     fn take(&self) -> io::Result<()> {
         wait_for(&self.next)?;
         wait_for(&self.turn)?;

@@ -21,7 +21,7 @@ const GROUP_MAX: usize = 512;
 const QUEUE_MAX: usize = 2 * GROUP_MAX;
 
 /// Tenths of the wait for a lock that the turn is waited for.
-const TURN_SHARE: u32 = 4;
+const TURN_TENTHS: u32 = 4;
 
 /// The handle of the writer. Dropping it lets the writer finish what waits, and waits for that.
 pub(crate) struct Writer {
@@ -126,9 +126,10 @@ impl Database {
     /// Commits a group when it is this process's turn. What was waited for that counts as waiting for the lock.
     fn commit(&mut self, group: &mut Group) {
         let Database { connection, path, turns, lock_wait, .. } = self;
-        let since = Instant::now();
-        let turn = turns.wait(*lock_wait * TURN_SHARE / 10);
-        wait_for_locks(connection, lock_wait.saturating_sub(since.elapsed()));
+        let (since, share) = (Instant::now(), *lock_wait / 10 * TURN_TENTHS);
+        let turn = turns.wait(share);
+        // A process that stood still meanwhile has the rest of its time all the same.
+        wait_for_locks(connection, lock_wait.saturating_sub(since.elapsed().min(share)));
         group::commit_together(connection, path, group);
         drop(turn);
     }

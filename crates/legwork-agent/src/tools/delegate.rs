@@ -46,6 +46,14 @@ const AT_CAPACITY: &str = "at_capacity: as many calls work in the background as 
 const KEPT: &str =
     "Nothing of it is lost, and its results come in once somebody goes on with it: do not delegate it again.";
 
+/// Why results did not come, for the model that waited for them.
+fn told(error: &JoinError) -> String {
+    match error {
+        JoinError::Orphaned(_) | JoinError::GivenUp(_) => format!("{error}. {KEPT}"),
+        JoinError::Unknown(_) | JoinError::Store(_) | JoinError::Closed => error.to_string(),
+    }
+}
+
 /// Whether the result of a call holds what its subagents found, and is not just the handle of work that goes on.
 pub(crate) fn carries_results(result: &ToolResult, reach: Reach) -> bool {
     if result.is_error {
@@ -268,7 +276,7 @@ impl DelegateTool {
                     let (wanted, showing) = (unit.task_indexes.clone(), self.showing(site));
                     entries.extend(answer::entries(joined, wanted, showing).await);
                 }
-                Err(error) => entries.extend(answer::unknown(&unit.task_indexes, &error.to_string())),
+                Err(error) => entries.extend(answer::unknown(&unit.task_indexes, &told(&error))),
             }
         }
         if !entries.is_empty() {
@@ -294,8 +302,7 @@ impl DelegateTool {
             (Err(_), Err(notice)) => {
                 return Err(format!("stopped ({:?}) while waiting for {delegation}", notice.reason));
             }
-            (Err(error @ JoinError::Orphaned(_)), Ok(())) => return Err(format!("{error}. {KEPT}")),
-            (Err(error), Ok(())) => return Err(error.to_string()),
+            (Err(error), Ok(())) => return Err(told(&error)),
         };
         let mut notes = Vec::new();
         if ticket.fallback == Some(Fallback::AtCapacity) {
@@ -404,5 +411,21 @@ impl Tool for DelegateTool {
             let answered = self.carry_out(&invocation).await;
             answered.unwrap_or_else(|error| ToolOutput::error(json!({ "error": error }).to_string()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use legwork_core::ids::DelegationId;
+
+    /// A model that is told only that it failed sends the work out once more, and both are done.
+    #[test]
+    fn k08_what_somebody_will_go_on_with_is_not_to_be_delegated_again() {
+        let id = || DelegationId::from_bits(7);
+        for goes_on in [JoinError::Orphaned(id()), JoinError::GivenUp("no room".to_owned())] {
+            assert!(told(&goes_on).contains("do not delegate it again"), "{goes_on}");
+        }
+        assert!(!told(&JoinError::Unknown(id())).contains(KEPT));
     }
 }

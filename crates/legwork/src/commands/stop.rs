@@ -80,16 +80,16 @@ pub async fn run(invocation: &Invocation, args: &StopArgs) -> Result<Exit, CliEr
         tell_of_silent(&store, &alive).await?;
     }
     let until = Instant::now() + WAIT_MAX;
-    let mut told = Answer { unreadable, ..Answer::default() };
+    let (mut told, mut heir) = (Answer { unreadable, ..Answer::default() }, None);
     loop {
-        let orphaned = end_orphaned(invocation, &store, dead).await?;
+        let orphaned = end_orphaned(invocation, &store, &mut heir, dead).await?;
         // Commands of a turn belong to no delegation, and their process may be dead (invariants 13 and 14).
         recovery::sweep(owner.rescuer(store.as_ref())).await?;
         alive.extend(orphaned.elsewhere);
         told.stopped.extend(orphaned.ended);
         told.pending.extend(orphaned.left);
         told.kept += orphaned.kept;
-        let waited = wait(&store, &owner, &alive, until).await?;
+        let waited = wait(&store, heir.as_ref().unwrap_or(&owner), &alive, until).await?;
         if waited.died.is_empty() {
             told.stopped.extend(waited.settled);
             told.pending.extend(waited.open);
@@ -117,22 +117,27 @@ struct Orphaned {
 async fn end_orphaned(
     invocation: &Invocation,
     store: &SqliteStore,
+    heir: &mut Option<Owner>,
     dead: Vec<Aim>,
 ) -> Result<Orphaned, CliError> {
     let mut orphaned = Orphaned::default();
     if dead.is_empty() {
         return Ok(orphaned);
     }
-    let owner = owner::enter(store).await?;
+    // What was taken over the last time is this process's, and no dead one's.
+    let owner = match heir {
+        Some(entered) => &*entered,
+        None => heir.insert(owner::enter(store).await?),
+    };
     let (mut here, mut below) = (Vec::new(), Reached(Vec::new()));
     for mut aim in dead {
-        let request = ask(store, &owner, &mut aim).await?;
+        let request = ask(store, owner, &mut aim).await?;
         let recovered = if is_whole(store, &aim).await? {
             let orphans = Orphans::Of(aim.delegation.clone());
             let conclusion = Conclusion::Stopped(StopReason::Cancelled);
-            orphans::conclude(invocation, (store, &owner), &orphans, conclusion).await?
+            orphans::conclude(invocation, (store, owner), &orphans, conclusion).await?
         } else {
-            orphans::stop_children(invocation, (store, &owner), (&aim.delegation, &aim.children)).await?
+            orphans::stop_children(invocation, (store, owner), (&aim.delegation, &aim.children)).await?
         };
         let record = store.delegation(&aim.delegation).await?;
         if record.as_ref().is_none_or(|record| have_ended(record, &aim.children)) {

@@ -76,7 +76,7 @@ pub(super) enum Refused {
     Append(AppendError),
     /// The store could not take them: a new delegation never existed, another one is left to the next owner.
     Store(StoreError),
-    /// The store failed, and it cannot be read whether it has the new delegation all the same.
+    /// The store failed, and whoever called cannot be told that it has no new delegation: it has, or nobody can read it.
     Unclear(StoreError),
 }
 
@@ -218,13 +218,18 @@ impl Commits {
             .filter(|append| is_new(append))
             .map(|append| append.delegation.clone())
             .collect();
+        // One that is recorded, of which nobody was told yet.
+        let untold = |delegation: &DelegationId| {
+            let is_its = |effect: &Effect| matches!(effect, Effect::Accept(_, ticket) if ticket.delegation == *delegation);
+            open.effects.iter().any(is_its)
+        };
         let given_up = self.untaken_for_too_long(&open.appends);
         if !given_up.is_empty() {
             let why = too_long_in_trouble(error.clone());
             refused.extend(given_up.into_iter().map(|delegation| {
-                let is_new = new.contains(&delegation);
+                let may_exist = new.contains(&delegation) || untold(&delegation);
                 let why = why.clone();
-                (delegation, if is_new { Refused::Unclear(why) } else { Refused::Store(why) })
+                (delegation, if may_exist { Refused::Unclear(why) } else { Refused::Store(why) })
             }));
         }
         if self.stage == Stage::LastTry {

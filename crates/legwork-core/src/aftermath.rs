@@ -58,10 +58,11 @@ pub struct Worktree {
 /// The background processes of a child at its end (PROC-1…5).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChildProcesses {
-    /// Given to whoever asked for the child; they go on.
+    /// Given to whoever asked for the child. Those that had ended by then, with an attempt whose process died, stand last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed_off: Vec<HandedOff>,
-    /// Their process groups in the same order, by which it can be told whether they still run; for nobody's eyes.
+    /// The process groups of the first of them in the same order, by which it can be told whether they still run; for nobody's
+    /// eyes. What had ended has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed_groups: Vec<ProcessGroup>,
     /// Still running at the end, and ended with the child.

@@ -50,8 +50,8 @@ pub(crate) async fn offer(store: &dyn Store, appends: &[Append]) -> Offered {
             (Err(StoreError::Corrupt(_)), Some(Err(refusal @ AppendError::Unreadable(_)))) => {
                 Became::Refused(refusal)
             }
-            (Err(unread), _) => {
-                error.get_or_insert_with(|| unread.clone());
+            (Err(unreadable), _) => {
+                error.get_or_insert_with(|| unreadable.clone());
                 Became::Unclear
             }
         });

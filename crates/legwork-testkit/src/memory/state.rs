@@ -20,7 +20,7 @@ pub(super) struct State {
     /// By number.
     pub(super) requests: BTreeMap<u64, RequestRecord>,
     pub(super) last_request: u64,
-    /// Whether new children may not start.
+    /// Whether new children may start.
     pub(super) pause: Pause,
     /// Units by their places in the order in which they became ready.
     pub(super) ready: BTreeMap<u64, UnitId>,

@@ -157,8 +157,8 @@ pub trait Facts: Send + Sync {
     fn owners_of_open(&self) -> Pending<'_, Result<Vec<OwnerRecord>, StoreError>>;
 
     /// Moves those of the delegations that are open and of the one owner to the other under a raised epoch, in one commit with
-    /// the pulses of their children, and returns them. From then on every write of the old owner to them is refused. What is not the
-    /// old owner's any more is left out, and nothing of it is stored.
+    /// the pulses of their children, and returns them. From then on every write of the old owner to them is refused. What is
+    /// not the old owner's any more is left out, and nothing of it is stored.
     fn take_over(&self, takeover: Takeover) -> Pending<'_, Result<Vec<(DelegationId, Epoch)>, StoreError>>;
 
     /// Stores the group of a command before the command runs.

@@ -46,5 +46,7 @@ fn k02_k06_over_a_file_nothing_is_lost_or_comes_twice_whichever_write_a_process_
         }
     }
     println!("{figures:?}");
-    assert!(figures.arrived > 0 && figures.deaths > figures.worlds, "{figures:?}");
+    // The order of a moment is not the seed's alone, so that a world may end before a later cut is due. The first cut of each kind
+    // never fails to come, and who takes over dies of the next write.
+    assert!(figures.arrived > 0 && figures.deaths >= 4, "{figures:?}");
 }

@@ -13,15 +13,15 @@ use crate::harness::{Home, Screen, until};
 const COUNT: &str = "LEGWORK_PLENTY";
 /// What a usual run of the tests takes.
 const FEW: usize = 1000;
-/// Tasks of a call whose units report each by itself.
-const IN_A_CALL: usize = 50;
+/// Calls whose units report each by itself. A reply may have a few dozen.
+const CALLS: usize = 10;
 /// Bytes that a completion takes at most, whatever it tells of.
 const COMPLETION_BYTES_MAX: usize = 64 * 1024;
 
 fn count() -> usize {
     let Ok(text) = std::env::var(COUNT) else { return FEW };
-    let count = text.parse().ok().filter(|count: &usize| *count > 0 && count.is_multiple_of(2 * IN_A_CALL));
-    count.unwrap_or_else(|| panic!("{COUNT} is {text:?}; it has to be a multiple of {}", 2 * IN_A_CALL))
+    let count = text.parse().ok().filter(|count: &usize| *count > 0 && count.is_multiple_of(2 * CALLS));
+    count.unwrap_or_else(|| panic!("{COUNT} is {text:?}; it has to be a multiple of {}", 2 * CALLS))
 }
 
 fn goal(number: usize) -> String {
@@ -57,7 +57,8 @@ fn conversation(talk: &Conversation, count: usize) -> Reply {
 
 /// Calls for units of one task each, and a last one for a single unit of many tasks.
 fn sent_out(count: usize) -> Vec<Call> {
-    let own = (0..count / 2 / IN_A_CALL).map(|call| call * IN_A_CALL..(call + 1) * IN_A_CALL);
+    let in_a_call = count / 2 / CALLS;
+    let own = (0..CALLS).map(|call| call * in_a_call..(call + 1) * in_a_call);
     let own = own.map(|numbers| {
         let task = |number| json!({"goal": goal(number)});
         Call::new("delegate_task", json!({"tasks": numbers.map(task).collect::<Vec<_>>()}))

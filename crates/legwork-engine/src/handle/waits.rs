@@ -23,12 +23,11 @@ impl Handle {
         delegation: &DelegationId,
         unit: Option<&UnitId>,
     ) -> Result<(), JoinError> {
-        let failed = |error: StoreError| JoinError::Store(error.to_string());
         let mut was_taken_up = false;
         loop {
             let settled = self.settled_here(delegation, unit).await;
             settled.ok_or(JoinError::Closed)?.map_err(JoinError::GivenUp)?;
-            let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
+            let record = self.wiring.store.delegation(delegation).await.map_err(unreadable)?;
             let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
             if was_taken_up {
                 self.is_not_given_up(&record).await?;
@@ -40,7 +39,7 @@ impl Handle {
                     continue;
                 }
                 // Another process may have been faster; otherwise nobody can go on with it now.
-                let record = self.wiring.store.delegation(delegation).await.map_err(failed)?;
+                let record = self.wiring.store.delegation(delegation).await.map_err(unreadable)?;
                 let Some(record) = record.filter(|record| !has_settled(record, unit)) else { return Ok(()) };
                 if self.is_nobodys(&record) {
                     return Err(JoinError::Orphaned(delegation.clone()));
@@ -72,13 +71,12 @@ impl Handle {
         delegation: &DelegationId,
         unit: Option<&UnitId>,
     ) -> Result<(), JoinError> {
-        let failed = |error: StoreError| JoinError::Store(error.to_string());
         let store = self.wiring.store.as_ref();
-        let record = store.delegation(delegation).await.map_err(failed)?;
+        let record = store.delegation(delegation).await.map_err(unreadable)?;
         let Some(record) = record else { return Ok(()) };
         let units = record.accepted.units.iter().filter(|known| unit.is_none_or(|unit| known.id == *unit));
         let tasks: Vec<usize> = units.flat_map(|unit| unit.task_indexes.iter().copied()).collect();
-        let below = Below::of(store, &record).await.map_err(failed)?;
+        let below = Below::of(store, &record).await.map_err(unreadable)?;
         for open in below.open_under(&tasks) {
             self.settled_anywhere(&open.accepted.delegation, None).await?;
         }
@@ -94,9 +92,13 @@ impl Handle {
     }
 }
 
+fn unreadable(error: StoreError) -> JoinError {
+    JoinError::Store(error.to_string())
+}
+
 fn not_recovered(error: RecoveryError) -> JoinError {
     match error {
-        RecoveryError::Store(error) => JoinError::Store(error.to_string()),
+        RecoveryError::Store(error) => unreadable(error),
         RecoveryError::Closed => JoinError::Closed,
     }
 }

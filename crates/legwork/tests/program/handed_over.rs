@@ -5,10 +5,8 @@ use legwork_testkit::server::{Conversation, Reply, Script, ScriptedServer, Scrip
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Screen, until};
+use crate::processes::{COMPLETION, PROCESS, sent_last, whole};
 
-/// How a completion and the message about a process begin.
-const COMPLETION: &str = "[The result of a subagent: delegation ";
-const PROCESS: &str = "[A background process has ended]";
 /// What is said of a process that is gone.
 const LOST: &str = "runs no longer. It has ended with the process of legwork that it ran under";
 
@@ -80,21 +78,6 @@ fn heir(home: &Home) -> Screen {
     screen.wait_for("Noted the server.");
     screen.wait_for_rest();
     screen
-}
-
-/// Says the last words, and gives what the model was sent with them.
-fn whole(screen: &mut Screen, server: &ScriptedServer) -> String {
-    screen.wait_for_rest();
-    screen.press("what now\r");
-    screen.wait_for("Nothing more.");
-    sent_last(server)
-}
-
-fn sent_last(server: &ScriptedServer) -> String {
-    let log = server.log();
-    assert!(log.violations().is_empty(), "{}", log.summary());
-    let last = log.entries().iter().rev().find(|entry| entry.body.to_string().contains("what now"));
-    last.map(|entry| entry.body["messages"].to_string()).unwrap_or_default()
 }
 
 /// Proves PROC-3, EVT-4, K39, and the 20th invariant: the conversation was told that it goes on, and its process has ended or

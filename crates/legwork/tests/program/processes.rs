@@ -219,8 +219,8 @@ fn cfg_16_ends_of_a_subagents_processes_are_told_above_when_the_setting_says_so(
 }
 
 /// How a completion and the message about a process begin.
-const COMPLETION: &str = "[The result of a subagent: delegation ";
-const PROCESS: &str = "[A background process has ended]";
+pub const COMPLETION: &str = "[The result of a subagent: delegation ";
+pub const PROCESS: &str = "[A background process has ended]";
 
 /// A conversation whose subagent hands over a process that ends when the file `go` is there.
 fn server_of_a_conversation() -> ScriptedServer {
@@ -254,13 +254,18 @@ fn heir(home: &Home) -> Screen {
 }
 
 /// Says the last words, and gives what the model was sent with them.
-fn whole(screen: &mut Screen, server: &ScriptedServer) -> String {
+pub fn whole(screen: &mut Screen, server: &ScriptedServer) -> String {
     screen.wait_for_rest();
     screen.press("what now\r");
     screen.wait_for("Nothing more.");
+    sent_last(server)
+}
+
+/// What the model was sent with the last words.
+pub fn sent_last(server: &ScriptedServer) -> String {
     let log = server.log();
-    let last = log.entries().iter().rev().find(|entry| entry.body.to_string().contains("what now"));
     assert!(log.violations().is_empty(), "{}", log.summary());
+    let last = log.entries().iter().rev().find(|entry| entry.body.to_string().contains("what now"));
     last.map(|entry| entry.body["messages"].to_string()).unwrap_or_default()
 }
 

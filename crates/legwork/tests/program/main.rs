@@ -60,6 +60,7 @@ mod texts;
 mod told_to_end;
 mod tools;
 mod torn;
+mod trouble_on_the_way;
 mod units;
 mod unread;
 mod worktrees;

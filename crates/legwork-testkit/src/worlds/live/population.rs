@@ -178,13 +178,13 @@ impl World {
         }
     }
 
-    /// Each process goes on with what it finds without an owner; `false` when one dies of it.
+    /// Each process goes on with what it finds without an owner; `false` when one dies of it, or was declared gone.
     async fn take_stock(&mut self) -> bool {
         for process in &self.processes {
             let lives = tokio::select! {
                 biased;
                 () = process.weather.store.death() => false,
-                () = process.recover() => true,
+                recovered = process.recover() => recovered,
             };
             if !lives {
                 return false;

@@ -11,7 +11,7 @@ use legwork_core::batch::Completions;
 use legwork_core::ids::{ChildId, OwnerId, SessionId};
 use legwork_core::ports::{Conversations, GroupEnd, Held, Liveness, Pending, Processes, StoreError};
 use legwork_core::record::{OwnerRecord, Process as Identity, ProcessGroup};
-use legwork_engine::recovery::Orphans;
+use legwork_engine::recovery::{Orphans, RecoveryError};
 use legwork_engine::{AtCapacity, Clock, Engine, Handle, Options, Patience, Wiring, lease};
 use std::future::ready;
 use std::sync::{Arc, Weak};
@@ -87,12 +87,17 @@ impl Process {
         }
     }
 
-    /// It goes on with whatever work has no living owner.
-    pub(super) async fn recover(&self) {
-        self.handle.recover(&Orphans::All).await.expect("the weather is good at a start");
+    /// It goes on with whatever work has no living owner; `false` when it was declared gone before it could.
+    pub(super) async fn recover(&self) -> bool {
+        match self.handle.recover(&Orphans::All).await {
+            Ok(_) => true,
+            Err(RecoveryError::Store(StoreError::Fenced(_))) => false,
+            Err(error) => panic!("the weather is good at a start: {error:?}"),
+        }
     }
 
     /// Takes over a session whose holder is dead, and opens it. One that may be about to end is waited for, but not for long.
+    /// Nothing happens when this process was declared gone meanwhile.
     pub(super) async fn open(&mut self, id: SessionId) {
         let store = self.weather.store.clone();
         let until = Instant::now() + STOP_GRACE + ENDING_SLACK;
@@ -114,6 +119,9 @@ impl Process {
             }
         };
         let held = store.hold_session(&id, &self.owner.id, before.as_ref()).await;
+        if matches!(held, Err(StoreError::Fenced(_))) {
+            return;
+        }
         assert_eq!(held, Ok(Held::Here), "its holder is dead");
         self.weather.shared().figures.waited += u64::from(has_waited);
         self.held.push(id.clone());

@@ -167,6 +167,11 @@ impl Signals {
         self.told.map(|(asked, _)| asked)
     }
 
+    /// The exit code of a program that leaves before it could tell anything.
+    pub fn exit(&self) -> Exit {
+        self.told().map_or(Exit::Interrupted, Asked::exit)
+    }
+
     /// Whether it was told so twice: it leaves at once.
     pub fn has_insisted(&self) -> bool {
         self.insisted

@@ -1,39 +1,31 @@
 //! `legwork run`: one prompt, one answer on stdout. What the agent delegates is joined, and the exit code tells the truth
 //! about all of it.
 
+mod told;
 mod totals;
 
 use std::time::Duration;
 
 use legwork_agent::session::{
-    NOT_ASKED, OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionStop, Which, run_prompt,
+    OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionStop, Which, run_prompt,
 };
-use legwork_core::below::Below;
-use legwork_core::completion::BatchResult;
-use legwork_core::ids::{DelegationId, SessionId};
-use legwork_core::outcome::{Ending, Force, StopReason};
-use legwork_core::ports::{
-    Delegator, Facts, Filter, Listed, NewSession, SessionKind, SessionRecord, StopNotice, StoreError,
-};
-use legwork_core::report::Report;
+use legwork_core::ids::SessionId;
+use legwork_core::outcome::{Force, StopReason};
+use legwork_core::ports::{Delegator, NewSession, SessionKind, SessionRecord, StopNotice};
 use legwork_engine::recovery::{Orphans, Recovered};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
-use totals::Totals;
+use told::{Prompted, Told, damaged_before, unanswered};
 
 use crate::args::RunArgs;
 use crate::failure::{CliError, Exit, Kind};
 use crate::input::Wanted;
 use crate::invocation::Invocation;
-use crate::progress::{Before, Screen, follow_all, told};
+use crate::progress::{Before, Screen, follow_all};
 use crate::settings::Settings;
 use crate::signals::{Asked, Attention, EndedBy, FAR_OFF, Meant, Signals};
 use crate::wire::{ToolBounds, Workplace};
-use crate::{orphans, session_choice, state, stderr, stdout, wording};
-
-/// Said of an answer that did not come in time.
-const RELEASED: &str = "the program was told to end before the answer was there; it goes on from the last finished step when the \
-     session is opened again";
+use crate::{orphans, progress, session_choice, state, stderr, stdout, wording};
 
 const PROMPT: Wanted<'_> = Wanted {
     noun: "prompt",
@@ -51,6 +43,14 @@ enum Ended {
     LeftAtOnce,
 }
 
+/// A `legwork run` that has what it needs to ask.
+struct Run<'a> {
+    invocation: &'a Invocation,
+    settings: &'a Settings,
+    workplace: Workplace,
+    signals: Signals,
+}
+
 /// Asks the prompt and prints the answer.
 ///
 /// # Errors
@@ -63,97 +63,185 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
         (None, true) => Some(session_choice::to_resume(invocation, &settings, None).await?),
         (None, false) => None,
     };
-    let mut workplace = Workplace::open(invocation, &settings).await?;
-    let mut signals = Signals::listen()?;
-    let id = stored.as_ref().map(|stored| &stored.session.id);
-    let taken_up = match went_on((invocation, &settings), (&mut workplace, &mut signals), id).await? {
+    let workplace = Workplace::open(invocation, &settings).await?;
+    let mut run = Run { invocation, settings: &settings, workplace, signals: Signals::listen()? };
+    let taken_up = match run.go_on_with(stored.as_ref().map(|stored| &stored.session.id)).await? {
         WentOn::Here(recovered) => recovered,
         WentOn::Left(exit) => return Ok(exit),
     };
-    state::tell_of_pause(invocation, &workplace.store).await?;
-    let damaged = damaged_before(&workplace, stored.as_ref()).await;
-    let setup = setup(invocation, &settings, (&workplace, stored), prompt)?;
+    state::tell_of_pause(invocation, &run.workplace.store).await?;
+    let damaged = damaged_before(&run.workplace, stored.as_ref()).await;
+    let setup = run.setup(stored, prompt)?;
     let session = setup.which.id().clone();
-    let quiet = invocation.common.quiet;
-    let (line, stop) = SessionLine::new(Box::new(move |event| {
-        if !quiet {
-            told(&event);
-        }
-    }));
-    let mut screen = if quiet { Screen::Silent } else { Screen::Lines };
-    let mut watch = workplace.handle.watch();
     let mut attention = Attention::default();
-    let ended = {
+    let ended = run.ask(setup, taken_up, &mut attention).await;
+    let Run { workplace, signals, .. } = &mut run;
+    signals.allow(workplace.stop_grace());
+    let outcome = match ended {
+        Ok(Ended::Answered(outcome)) => *outcome,
+        Ok(Ended::Cut) => unanswered(&attention),
+        Ok(Ended::LeftAtOnce) => return Ok(signals.exit()),
+        Err(error) => {
+            workplace.close_after(EndedBy::Itself, signals).await.ok();
+            return Err(error.into());
+        }
+    };
+    let prompted = Prompted { workplace, session: &session, damaged: &damaged };
+    match signals.unless_insisted(Told::of(prompted, outcome)).await {
+        Some(told) => run.finish(&session, told, attention.ended_by()).await,
+        None => Ok(signals.exit()),
+    }
+}
+
+impl Run<'_> {
+    /// Asks the prompt, shows what happens meanwhile, and carries out what signals mean.
+    async fn ask(
+        &mut self,
+        setup: RunSetup,
+        taken_up: Recovered,
+        attention: &mut Attention,
+    ) -> Result<Ended, OpenError> {
+        let Run { invocation, workplace, signals, .. } = self;
+        let workplace: &Workplace = workplace;
+        let session = setup.which.id().clone();
+        let quiet = invocation.common.quiet;
+        let (line, stop) = SessionLine::new(Box::new(move |event| {
+            if !quiet {
+                progress::told(&event);
+            }
+        }));
+        let mut screen = if quiet { Screen::Silent } else { Screen::Lines };
+        let mut watch = workplace.handle.watch();
         let asking = run_prompt(setup, line, &stop);
         let showing = follow_all(watch.as_mut(), &mut screen);
-        let watching = orphans::keep_watch(invocation, &workplace, &session, taken_up);
+        let watching = orphans::keep_watch(invocation, workplace, &session, taken_up);
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);
         tokio::pin!(asking, showing, watching, overdue);
         let mut shows = true;
         loop {
             tokio::select! {
-                outcome = &mut asking => break outcome.map(|outcome| Ended::Answered(Box::new(outcome))),
+                outcome = &mut asking => return outcome.map(|outcome| Ended::Answered(Box::new(outcome))),
                 () = &mut showing, if shows => shows = false,
                 never = &mut watching, if !attention.is_released() => match never {},
-                () = &mut overdue => break Ok(Ended::Cut),
-                asked = signals.next() => match asked_for(asked, (&workplace, &stop), &mut attention).await {
+                () = &mut overdue => return Ok(Ended::Cut),
+                asked = signals.next() => match carry_out(attention.what_is_meant(asked), workplace, &stop).await {
                     Some(patience) => overdue.as_mut().reset(Instant::now() + patience),
-                    None => break Ok(Ended::LeftAtOnce),
+                    None => return Ok(Ended::LeftAtOnce),
                 },
             }
         }
-    };
-    signals.allow(workplace.stop_grace());
-    let told = match ended {
-        Ok(Ended::Answered(outcome)) => {
-            signals.unless_insisted(told_of(&workplace, (&session, &damaged), *outcome)).await
-        }
-        Ok(Ended::Cut) => {
-            signals.unless_insisted(told_of(&workplace, (&session, &damaged), unanswered(&attention))).await
-        }
-        Ok(Ended::LeftAtOnce) => None,
-        Err(error) => {
-            workplace.close_after(EndedBy::Itself, &mut signals).await.ok();
-            return Err(error.into());
-        }
-    };
-    let Some(told) = told else { return Ok(signals.told().map_or(Exit::Interrupted, Asked::exit)) };
-    finish(invocation, (&mut workplace, &mut signals), attention.ended_by(), (&session, told)).await
-}
+    }
 
-/// Closes the workplace and prints what there is to tell, unless the program is told to end at once.
-async fn finish(
-    invocation: &Invocation,
-    (workplace, signals): (&mut Workplace, &mut Signals),
-    ended_by: EndedBy,
-    (session, told): (&SessionId, Told),
-) -> Result<Exit, CliError> {
-    // Before anything is printed: whoever reads the answer may look into the transcripts at once.
-    if let Err(asked) = workplace.close_after(ended_by, signals).await {
-        return Ok(asked.exit());
+    /// Closes the workplace and prints what there is to tell, unless the program is told to end at once.
+    async fn finish(mut self, session: &SessionId, told: Told, ended_by: EndedBy) -> Result<Exit, CliError> {
+        // Before anything is printed: whoever reads the answer may look into the transcripts at once.
+        if let Err(asked) = self.workplace.close_after(ended_by, &mut self.signals).await {
+            return Ok(asked.exit());
+        }
+        self.workplace.resign().await;
+        let exit = self.print(session, told.ended_by(ended_by)).await?;
+        if self.signals.told().is_some() {
+            how_to_go_on(self.invocation, session);
+        }
+        self.workplace.tidy_up(&mut self.signals).await;
+        Ok(self.signals.told().map_or(exit, Asked::exit))
     }
-    workplace.resign().await;
-    let exit = print(invocation, session, told.ended_by(ended_by), signals).await?;
-    if signals.told().is_some() {
-        how_to_go_on(invocation, session);
-    }
-    workplace.tidy_up(signals).await;
-    Ok(signals.told().map_or(exit, Asked::exit))
-}
 
-/// Says of a prompt that it was not asked, unless the program is told to end at once.
-async fn not_asked(
-    invocation: &Invocation,
-    (workplace, signals): (&Workplace, &mut Signals),
-    session: &SessionId,
-) -> Result<(), CliError> {
-    if !signals.has_insisted() {
-        let told = told_of(workplace, (session, &[]), without_answer(NOT_ASKED)).await;
-        print(invocation, session, told, signals).await?;
-        how_to_go_on(invocation, session);
+    /// Goes on with a session, if it is a stored one. Where that cannot be done nothing is open any more.
+    async fn go_on_with(&mut self, session: Option<&SessionId>) -> Result<WentOn, CliError> {
+        let Some(session) = session else { return Ok(WentOn::Here(Recovered::default())) };
+        let Run { invocation, settings, workplace, signals } = self;
+        let went_on = tokio::select! {
+            taken_up = take_up(invocation, settings, workplace, session) => taken_up.map(WentOn::Here),
+            asked = signals.next() => Ok(WentOn::Left(asked.exit())),
+        };
+        let ended_by = match &went_on {
+            Ok(WentOn::Here(_)) => return went_on,
+            Ok(WentOn::Left(_)) => EndedBy::Release,
+            Err(_) => EndedBy::Itself,
+        };
+        // Told twice or once: what it was told first is its exit code.
+        workplace.close_after(ended_by, signals).await.ok();
+        workplace.resign().await;
+        if matches!(went_on, Ok(WentOn::Left(_))) {
+            self.tell_not_asked(session).await?;
+        }
+        went_on
     }
-    Ok(())
+
+    /// Says of a prompt that it was not asked, unless the program is told to end at once.
+    async fn tell_not_asked(&mut self, session: &SessionId) -> Result<(), CliError> {
+        if !self.signals.has_insisted() {
+            let told = Told::not_asked(&self.workplace, session).await;
+            self.print(session, told).await?;
+            how_to_go_on(self.invocation, session);
+        }
+        Ok(())
+    }
+
+    fn setup(&self, stored: Option<SessionRecord>, prompt: String) -> Result<RunSetup, CliError> {
+        let Run { invocation, settings, workplace, .. } = self;
+        let bounds = ToolBounds::of_a_prompt(&settings.delegation);
+        let mut session = workplace.conversation(invocation, settings, bounds)?;
+        let which = match stored {
+            // A conversation goes on where it is, from wherever that is asked for.
+            Some(record) => {
+                session.setting.folder = record.session.folder;
+                Which::Stored(record.session.id)
+            }
+            None => Which::New(NewSession {
+                id: workplace.owner.new_session(),
+                name: None,
+                kind: SessionKind::Run,
+                folder: session.setting.folder.clone(),
+                at: workplace.owner.now(),
+            }),
+        };
+        let quiet = invocation.common.quiet;
+        let before = Before::default();
+        let listener: SessionListener = Box::new(move |event| {
+            if !quiet {
+                before.heard(&event);
+            }
+        });
+        Ok(RunSetup {
+            session,
+            delegator: std::sync::Arc::new(workplace.handle.clone()),
+            which,
+            prompt,
+            listener,
+        })
+    }
+
+    /// Prints the answer, or says why there is none.
+    async fn print(&mut self, session: &SessionId, told: Told) -> Result<Exit, CliError> {
+        let Told { report, delegations, totals, whole } = told;
+        let (answer, error) = (report.answer.as_deref(), report.error.as_deref());
+        let text = if self.invocation.common.json {
+            let mut document = json!({
+                "answer": answer,
+                "session_id": session,
+                "delegations": delegations,
+                "totals": totals.to_json(),
+            });
+            if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
+                fields.insert("failure".to_owned(), json!(error));
+            }
+            Some(stdout::json_line(&document))
+        } else {
+            answer.map(|answer| wording::plain(answer).trim_end().to_owned())
+        };
+        if let Some(text) = text
+            && let Some(asked) = stdout::print_attended(text, &mut self.signals).await?
+        {
+            return Ok(asked.exit());
+        }
+        if let Some(error) = error {
+            stderr::tell(&format!("error: {}", wording::plain(error)));
+        }
+        Ok(if whole { Exit::Success } else { Exit::Incomplete })
+    }
 }
 
 /// Says how a conversation goes on that a signal has ended.
@@ -173,36 +261,12 @@ enum WentOn {
     Left(Exit),
 }
 
-/// Goes on with a session, if it is a stored one. Where that cannot be done nothing is open any more.
-async fn went_on(
-    (invocation, settings): (&Invocation, &Settings),
-    (workplace, signals): (&mut Workplace, &mut Signals),
-    session: Option<&SessionId>,
-) -> Result<WentOn, CliError> {
-    let Some(session) = session else { return Ok(WentOn::Here(Recovered::default())) };
-    let went_on = tokio::select! {
-        gone_on = go_on((invocation, settings), workplace, session) => gone_on.map(WentOn::Here),
-        asked = signals.next() => Ok(WentOn::Left(asked.exit())),
-    };
-    let ended_by = match &went_on {
-        Ok(WentOn::Here(_)) => return went_on,
-        Ok(WentOn::Left(_)) => EndedBy::Release,
-        Err(_) => EndedBy::Itself,
-    };
-    // Told twice or once: what it was told first is its exit code.
-    workplace.close_after(ended_by, signals).await.ok();
-    workplace.resign().await;
-    if matches!(went_on, Ok(WentOn::Left(_))) {
-        not_asked(invocation, (workplace, signals), session).await?;
-    }
-    went_on
-}
-
 /// Opens a stored session for this process and goes on with its work, before the turn that may wait for it is. A
 /// subagent that cannot go on here waits for somebody who has what it lacks, and is told of; the prompt is asked all
 /// the same, as in a conversation.
-async fn go_on(
-    (invocation, settings): (&Invocation, &Settings),
+async fn take_up(
+    invocation: &Invocation,
+    settings: &Settings,
     workplace: &Workplace,
     session: &SessionId,
 ) -> Result<Recovered, CliError> {
@@ -215,68 +279,10 @@ async fn go_on(
     Ok(recovered)
 }
 
-/// What is said where the agent has not ended in time.
-fn unanswered(attention: &Attention) -> RunOutcome {
-    let error = if attention.is_interrupted() {
-        "stopped, and its end could not be stored in time; `legwork ps --all` shows what is left"
-    } else {
-        RELEASED
-    };
-    without_answer(error)
-}
-
-/// The outcome of a prompt that has no answer, and why.
-fn without_answer(error: &str) -> RunOutcome {
-    let report = Report { error: Some(error.to_owned()), ..Report::bare(Ending::Interrupted) };
-    RunOutcome { report, delegations: Ok(Vec::new()), arrivals_answered: false }
-}
-
-fn setup(
-    invocation: &Invocation,
-    settings: &Settings,
-    (workplace, stored): (&Workplace, Option<SessionRecord>),
-    prompt: String,
-) -> Result<RunSetup, CliError> {
-    let bounds = ToolBounds::of_a_prompt(&settings.delegation);
-    let mut session = workplace.conversation(invocation, settings, bounds)?;
-    let which = match stored {
-        // A conversation goes on where it is, from wherever that is asked for.
-        Some(record) => {
-            session.setting.folder = record.session.folder;
-            Which::Stored(record.session.id)
-        }
-        None => Which::New(NewSession {
-            id: workplace.owner.new_session(),
-            name: None,
-            kind: SessionKind::Run,
-            folder: session.setting.folder.clone(),
-            at: workplace.owner.now(),
-        }),
-    };
-    let quiet = invocation.common.quiet;
-    let before = Before::default();
-    let listener: SessionListener = Box::new(move |event| {
-        if !quiet {
-            before.heard(&event);
-        }
-    });
-    Ok(RunSetup {
-        session,
-        delegator: std::sync::Arc::new(workplace.handle.clone()),
-        which,
-        prompt,
-        listener,
-    })
-}
-
 /// Carries out what a signal means, and gives how long it may take; `None` when nothing is waited for.
-async fn asked_for(
-    asked: Asked,
-    (workplace, stop): (&Workplace, &SessionStop),
-    attention: &mut Attention,
-) -> Option<Duration> {
+async fn carry_out(meant: Meant, workplace: &Workplace, stop: &SessionStop) -> Option<Duration> {
     let notice = |reason| StopNotice { reason, force: Force::Ask };
-    match attention.what_is_meant(asked) {
+    match meant {
         Meant::LeaveAtOnce => None,
         Meant::Release => {
             // What is under way in the turn and in subagents comes to its end in the same time.
@@ -289,138 +295,6 @@ async fn asked_for(
             Some(workplace.stop_max())
         }
     }
-}
-
-/// What is said of a prompt that was answered or stopped.
-struct Told {
-    report: Report,
-    delegations: Vec<Value>,
-    totals: Totals,
-    /// Everything ended with a whole answer.
-    whole: bool,
-}
-
-impl Told {
-    /// A turn that was let go of has no answer yet: its last words are none.
-    fn ended_by(mut self, ended_by: EndedBy) -> Told {
-        if ended_by == EndedBy::Release && self.report.ending == Ending::Interrupted {
-            self.report.answer = None;
-            self.report.error = Some(RELEASED.to_owned());
-        }
-        self
-    }
-}
-
-/// Waits a bounded time for what a stop cut off, and gathers what was delegated. What cannot be read of it is said apart: the
-/// answer is there, and no start has failed. What was `damaged` before the prompt is none of its work.
-async fn told_of(
-    workplace: &Workplace,
-    (session, damaged): (&SessionId, &[DelegationId]),
-    outcome: RunOutcome,
-) -> Told {
-    let RunOutcome { mut report, delegations, arrivals_answered } = outcome;
-    if report.ending == Ending::Interrupted && report.error.is_none() && report.answer.is_none() {
-        report.error = Some("it was stopped before there was an answer".to_owned());
-    }
-    let mut whole = report.ending == Ending::Answered && arrivals_answered;
-    let mut printed = Vec::new();
-    let delegated = delegations.unwrap_or_else(|error| {
-        stderr::tell(&format!("error: what was delegated cannot be read: {error}"));
-        whole = false;
-        Vec::new()
-    });
-    // Deadline: a stop ends every subagent within its grace; an answered prompt has joined all of them.
-    let until = Instant::now() + workplace.stop_max();
-    for id in &delegated {
-        tokio::time::timeout_at(until, workplace.handle.settled(id)).await.ok();
-        match batch_of(workplace, id).await {
-            Ok(Some((batch, is_success))) => {
-                whole &= is_success;
-                printed.push(json!(batch));
-            }
-            Ok(None) => {}
-            Err(error) => {
-                stderr::tell(&format!("error: what became of {id} cannot be read: {error}"));
-                whole = false;
-            }
-        }
-    }
-    let read = if delegated.is_empty() {
-        Ok(Listed::default())
-    } else {
-        workplace.store.delegations(Filter::Of(session.clone())).await
-    };
-    let records = read.unwrap_or_else(|error| {
-        stderr::tell(&format!("error: what subagents took cannot be read, and is not counted: {error}"));
-        whole = false;
-        Listed::default()
-    });
-    for id in records.unreadable.iter().filter(|id| !damaged.contains(id)) {
-        stderr::tell(&format!("error: what {id} took cannot be read, and is not counted"));
-        whole = false;
-    }
-    let records = records.rows;
-    let totals = Totals::of(&report, &delegated, &records);
-    Told { report, delegations: printed, totals, whole }
-}
-
-/// The delegations of a stored session that could not be read before the prompt was asked.
-async fn damaged_before(workplace: &Workplace, stored: Option<&SessionRecord>) -> Vec<DelegationId> {
-    let Some(record) = stored else { return Vec::new() };
-    match workplace.store.delegations(Filter::Of(record.session.id.clone())).await {
-        Ok(listed) => listed.unreadable,
-        Err(error) => {
-            tracing::debug!(%error, "what cannot be read of earlier turns cannot be told; it is named after this one");
-            Vec::new()
-        }
-    }
-}
-
-/// What became of a delegation, and whether that is a success; `None` when it is not stored any more.
-async fn batch_of(
-    workplace: &Workplace,
-    id: &DelegationId,
-) -> Result<Option<(BatchResult, bool)>, StoreError> {
-    let Some(mut record) = workplace.store.delegation(id).await? else { return Ok(None) };
-    // What was handed over to the agent of this prompt ends with it, before anybody reads this.
-    record.note_ended_processes(|_| false);
-    let below = Below::of(workplace.store.as_ref(), &record).await?;
-    let batch = BatchResult::of(&record).with_below(&record, &below);
-    let is_success = batch.is_success(record.children.len());
-    Ok(Some((batch, is_success)))
-}
-
-async fn print(
-    invocation: &Invocation,
-    session: &SessionId,
-    told: Told,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
-    let Told { report, delegations, totals, whole } = told;
-    let (answer, error) = (report.answer.as_deref(), report.error.as_deref());
-    let text = if invocation.common.json {
-        let mut document = json!({
-            "answer": answer,
-            "session_id": session,
-            "delegations": delegations,
-            "totals": totals.to_json(),
-        });
-        if let (Some(error), Some(fields)) = (error, document.as_object_mut()) {
-            fields.insert("failure".to_owned(), json!(error));
-        }
-        Some(stdout::json_line(&document))
-    } else {
-        answer.map(|answer| wording::plain(answer).trim_end().to_owned())
-    };
-    if let Some(text) = text
-        && let Some(asked) = stdout::print_attended(text, signals).await?
-    {
-        return Ok(asked.exit());
-    }
-    if let Some(error) = error {
-        stderr::tell(&format!("error: {}", wording::plain(error)));
-    }
-    Ok(if whole { Exit::Success } else { Exit::Incomplete })
 }
 
 impl From<OpenError> for CliError {

@@ -131,7 +131,7 @@ impl Below {
             let deliveries = accepted.units.iter().zip(&called.deliveries);
             let late = deliveries.filter(|(_, delivery)| came_late(delivery, &units));
             let tasks = late.flat_map(|(unit, _)| unit.task_indexes.iter().copied());
-            unread.extend(tasks.filter_map(|task| Some((*place, of_task(called, (task, caller))?))));
+            unread.extend(tasks.filter_map(|task| Some((*place, of_task(called, task, caller)?))));
         }
         unread
     }
@@ -148,7 +148,7 @@ fn came_late(delivery: &DeliveryRecord, below: &HashSet<&UnitId>) -> bool {
     }
 }
 
-fn of_task(called: &DelegationRecord, (task, caller): (usize, &ChildId)) -> Option<Unread> {
+fn of_task(called: &DelegationRecord, task: usize, caller: &ChildId) -> Option<Unread> {
     let (child, accepted) = (called.children.get(task)?, &called.accepted);
     let entry = completion::entry(accepted, task, child)?;
     Some(Unread {

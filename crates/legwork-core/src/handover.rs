@@ -112,7 +112,7 @@ mod tests {
     use crate::step::Action;
     use serde_json::{Value, json};
 
-    fn step((seq, name, arguments): (u32, &str, Value), content: &str) -> StepRecord {
+    fn step(seq: u32, name: &str, arguments: Value, content: &str) -> StepRecord {
         let call = ToolCall { id: format!("c{seq}"), name: name.to_owned(), arguments, malformed: None };
         let result = ToolResult {
             call_id: call.id.clone(),
@@ -129,16 +129,16 @@ mod tests {
         let background = |command: &str| json!({"command": command, "background": true});
         let hand_off = |id: &str| json!({"action": "hand_off", "id": id, "purpose": "It\nserves."});
         let mut journal = vec![
-            step((0, TERMINAL, background("serve\nit")), &format!("{}\n[more]\n", started_line("proc_1"))),
-            step((1, TERMINAL, json!({"command": "echo"})), &started_line("proc_9")),
-            step((2, PROCESS, hand_off("proc_9")), "error"),
-            step((3, PROCESS, json!({"action": "kill", "id": "proc_1"})), "[proc_1 was ended]"),
-            step((4, "other", hand_off("proc_1")), "done"),
-            step((5, TERMINAL, background(&"x".repeat(300))), &started_line("proc_2")),
+            step(0, TERMINAL, background("serve\nit"), &format!("{}\n[more]\n", started_line("proc_1"))),
+            step(1, TERMINAL, json!({"command": "echo"}), &started_line("proc_9")),
+            step(2, PROCESS, hand_off("proc_9"), "error"),
+            step(3, PROCESS, json!({"action": "kill", "id": "proc_1"}), "[proc_1 was ended]"),
+            step(4, "other", hand_off("proc_1"), "done"),
+            step(5, TERMINAL, background(&"x".repeat(300)), &started_line("proc_2")),
         ];
         assert_eq!((handed_over(&child, &journal), started_in(&journal)), (Vec::new(), 2));
-        journal.push(step((6, PROCESS, hand_off("proc_1")), "[handed over]"));
-        journal.push(step((7, PROCESS, hand_off("proc_2")), "[handed over]"));
+        journal.push(step(6, PROCESS, hand_off("proc_1"), "[handed over]"));
+        journal.push(step(7, PROCESS, hand_off("proc_2"), "[handed over]"));
         let handed = handed_over(&child, &journal);
         assert_eq!(handed.len(), 2, "{handed:?}");
         assert_eq!((handed[0].command.as_str(), handed[0].purpose.as_str()), ("serve it", "It serves."));

@@ -42,7 +42,7 @@ pub enum Sight {
 
 impl Sight {
     /// How `myself` sees what `record` holds.
-    pub fn of(record: &DelegationRecord, liveness: Liveness, (myself, now): (&Process, Moment)) -> Sight {
+    pub fn of(record: &DelegationRecord, liveness: Liveness, myself: &Process, now: Moment) -> Sight {
         match liveness {
             _any if record.owner.process.boot_id != myself.boot_id => Sight::Before(now),
             Liveness::Alive | Liveness::Unclear => Sight::Running(now),

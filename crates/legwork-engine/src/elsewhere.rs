@@ -23,14 +23,14 @@ pub(crate) async fn views(wiring: &Wiring, session: &SessionId) -> Result<Vec<Ch
             Liveness::Alive | Liveness::Unclear => Runner::Elsewhere { pid: record.owner.process.pid },
             Liveness::Dead => Runner::Nobody,
         };
-        let sight = Sight::of(record, liveness, (&wiring.owner.process, now));
+        let sight = Sight::of(record, liveness, &wiring.owner.process, now);
         let open = (0..record.children.len()).filter(|&index| record.children[index].outcome().is_none());
-        views.extend(open.map(|task_index| view(record, task_index, (runner, sight))));
+        views.extend(open.map(|task_index| view(record, task_index, runner, sight)));
     }
     Ok(views)
 }
 
-fn view(record: &DelegationRecord, task_index: usize, (runner, sight): (Runner, Sight)) -> ChildView {
+fn view(record: &DelegationRecord, task_index: usize, runner: Runner, sight: Sight) -> ChildView {
     let (accepted, child) = (&record.accepted, &record.children[task_index]);
     ChildView {
         state: child.state,

@@ -228,7 +228,7 @@ impl Handle {
 
 /// The answer to a call whose key was accepted before: the first one's ticket, if it asks for the same.
 fn rejoined(key: &CallKey, first: &Accepted, tasks: &[Task]) -> Result<Ticket, DispatchError> {
-    match other_call(key, (&first.delegation, &first.tasks), tasks) {
+    match other_call(key, &first.delegation, &first.tasks, tasks) {
         Some(other) => Err(other),
         None => Ok(first.ticket()),
     }
@@ -237,11 +237,12 @@ fn rejoined(key: &CallKey, first: &Accepted, tasks: &[Task]) -> Result<Ticket, D
 /// The refusal of a call that asks for something else than the first one under its key.
 pub(crate) fn other_call(
     key: &CallKey,
-    (delegation, first): (&DelegationId, &[Task]),
+    delegation: &DelegationId,
+    first: &[Task],
     now: &[Task],
 ) -> Option<DispatchError> {
     let same = first.len() == now.len() && first.iter().zip(now).all(|(first, now)| first.asks_the_same(now));
-    (!same).then(|| DispatchError::Reused(Box::new(OtherCall::new(key, (delegation, first), now))))
+    (!same).then(|| DispatchError::Reused(Box::new(OtherCall::new(key, delegation, first, now))))
 }
 
 impl Delegator for Handle {
@@ -283,7 +284,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
             self.settled_below(&delegation, None).await?;
-            courier::collect((&self.wiring, &self.mailbox), &delegation).await
+            courier::collect(&self.wiring, &self.mailbox, &delegation).await
         })
     }
 
@@ -292,7 +293,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
             self.settled_below(&delegation, Some(&unit)).await?;
-            courier::collect_unit((&self.wiring, &self.mailbox), &delegation, &unit).await
+            courier::collect_unit(&self.wiring, &self.mailbox, &delegation, &unit).await
         })
     }
 

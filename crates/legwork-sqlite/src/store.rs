@@ -75,7 +75,7 @@ impl SqliteStore {
         let opened = Opened::after_a_look(&path)?;
         let mut answer = Err(why.clone());
         for sight in Sight::of_unwritable(&path) {
-            answer = look(&path, (sight, options), &why).map(|()| sight);
+            answer = look(&path, sight, options, &why).map(|()| sight);
             // Somebody else's lock or log may have come or gone in between: what can be seen otherwise is seen otherwise.
             if !matches!(&answer, Err(error) if *error == why) {
                 break;
@@ -157,7 +157,7 @@ fn ready(path: &Path, options: StoreOptions) -> Result<Connection, Failure> {
 ///
 /// # Errors
 /// `why` itself when it cannot be read either; what is wrong with it when that can be seen.
-fn look(path: &Path, (sight, options): (Sight, StoreOptions), why: &StoreError) -> Result<(), StoreError> {
+fn look(path: &Path, sight: Sight, options: StoreOptions, why: &StoreError) -> Result<(), StoreError> {
     let connection = opening::reader(path, sight, options.lock_wait).map_err(|_| why.clone())?;
     match schema::check_present(&connection, why) {
         Ok(()) => Ok(()),

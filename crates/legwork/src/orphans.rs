@@ -258,9 +258,11 @@ pub async fn conclude(
 pub async fn stop_children(
     invocation: &Invocation,
     (store, owner): (&dyn Store, &Owner),
-    children: (&DelegationId, &[ChildId]),
+    delegation: &DelegationId,
+    children: &[ChildId],
 ) -> Result<Recovered, CliError> {
-    let recovered = recovery::stop_children(owner.rescuer(store), children, StopReason::Cancelled).await?;
+    let recovered =
+        recovery::stop_children(owner.rescuer(store), delegation, children, StopReason::Cancelled).await?;
     wire::tell_hooks_of(invocation, owner, &recovered.ended).await;
     if invocation.voice().is_aloud() {
         tell_trouble(&recovered);

@@ -43,7 +43,7 @@ impl Tasks {
     /// # Errors
     /// What is wrong with a route, and for which task.
     pub fn with_routes(mut self, routes: &dyn NamedRoutes, parent: &Route) -> Result<Vec<Task>, CliError> {
-        let assigned = assign_routes(&mut self.tasks, &self.names, (routes, parent));
+        let assigned = assign_routes(&mut self.tasks, &self.names, routes, parent);
         assigned.map_err(|error| wrong(format!("{}: {error}", self.source)))?;
         Ok(self.tasks)
     }

@@ -125,7 +125,7 @@ impl Workplace {
         if settings.delegation.surface_child_process_notifications {
             commands.background.surface();
         }
-        let tools = Tools::of((settings, &models), commands.clone(), ToolBounds::of(Reach::Joined));
+        let tools = Tools::of(settings, &models, commands.clone(), ToolBounds::of(Reach::Joined));
         let transcripts = Arc::new(transcripts(invocation)?);
         let wiring = Wiring {
             store: store.clone(),
@@ -154,7 +154,7 @@ impl Workplace {
             unfired,
             handle: engine.handle(),
             rights_of_children: first_children(&settings.delegation, &tools.toolbox),
-            setting: setting(invocation, settings, (&models, &tools)),
+            setting: setting(invocation, settings, &models, &tools),
             models,
             commands,
             state: invocation.paths.state()?,
@@ -235,7 +235,7 @@ impl Workplace {
     }
 
     fn tools(&self, settings: &Settings, bounds: ToolBounds) -> Arc<Toolbox> {
-        let tools = Tools::of((settings, &self.models), self.commands.clone(), bounds);
+        let tools = Tools::of(settings, &self.models, self.commands.clone(), bounds);
         tools.delegate.connect(Arc::new(self.handle.clone()));
         tools.toolbox
     }
@@ -282,7 +282,8 @@ struct Tools {
 
 impl Tools {
     fn of(
-        (settings, models): (&Settings, &Arc<Models>),
+        settings: &Settings,
+        models: &Arc<Models>,
         commands: Commands,
         ToolBounds { children_max, reach }: ToolBounds,
     ) -> Tools {
@@ -421,7 +422,7 @@ fn all_rights(toolbox: &Toolbox) -> Rights {
     Rights { tools: toolbox.names().map(str::to_owned).collect() }
 }
 
-fn setting(invocation: &Invocation, settings: &Settings, (models, tools): (&Models, &Tools)) -> Setting {
+fn setting(invocation: &Invocation, settings: &Settings, models: &Models, tools: &Tools) -> Setting {
     Setting {
         folder: invocation.paths.folder_text(),
         route: models.children.clone(),

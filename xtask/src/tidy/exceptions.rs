@@ -51,10 +51,13 @@ fn judge(entries: &[Entry<'_>], found: Vec<Finding>, entries_max: usize) -> Vec<
 
 fn entries(list: &str) -> Vec<Entry<'_>> {
     let numbered = list.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-    numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(entry).collect()
+    numbered
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(line, text)| entry(line, text))
+        .collect()
 }
 
-fn entry((line, text): (usize, &str)) -> Entry<'_> {
+fn entry(line: usize, text: &str) -> Entry<'_> {
     let (rule, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (path, reason) = rest.trim_start().split_once(' ').unwrap_or((rest, ""));
     Entry { line, rule, path, reason: reason.trim() }

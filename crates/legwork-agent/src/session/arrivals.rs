@@ -182,7 +182,7 @@ pub(crate) async fn carried(
     open: &OpenExchange,
 ) -> Result<Vec<ClaimId>, StoreError> {
     let mut claims = Vec::new();
-    let taken = take_carried(setup, (actor, open), &mut claims).await;
+    let taken = take_carried(setup, actor, open, &mut claims).await;
     if taken.is_err() {
         for claim in std::mem::take(&mut claims) {
             if !give_back(setup, &claim).await {
@@ -195,7 +195,8 @@ pub(crate) async fn carried(
 
 async fn take_carried(
     setup: &SessionSetup,
-    (actor, open): (&Actor, &OpenExchange),
+    actor: &Actor,
+    open: &OpenExchange,
     claims: &mut Vec<ClaimId>,
 ) -> Result<(), StoreError> {
     for (call, result) in open.reply.message.calls().zip(&open.results) {
@@ -292,7 +293,7 @@ pub(crate) async fn written(
         }
     };
     let now = wall_clock();
-    let remains = remains(setup, record, (unit, now)).await;
+    let remains = remains(setup, record, unit, now).await;
     let record = record.clone();
     let mut arrival = Arrival { record, unit, missed, below, remains, now };
     let bytes_max = completion::bytes_max(setup.model.facts().window);
@@ -308,7 +309,8 @@ pub(crate) async fn written(
 async fn remains(
     setup: &SessionSetup,
     record: &DelegationRecord,
-    (unit, now): (usize, Timestamp),
+    unit: usize,
+    now: Timestamp,
 ) -> Vec<Remains> {
     let lost = record.clone();
     let gathering = tokio::task::spawn_blocking(move || completion::gather(&lost, unit, now));
@@ -321,7 +323,7 @@ async fn remains(
     };
     if let Some(first) = remains.first_mut() {
         let actor = Actor::Session(record.accepted.lineage.session.clone());
-        first.git = state(&setup.commands, (&actor, &setup.fence), &record.accepted.setting.folder).await;
+        first.git = state(&setup.commands, &actor, &setup.fence, &record.accepted.setting.folder).await;
     }
     remains
 }

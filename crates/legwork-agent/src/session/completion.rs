@@ -90,9 +90,7 @@ pub(crate) fn write(arrival: &Arrival, bytes_max: usize, spill: &Path) -> Comple
                 }));
             }
         }
-        Some(_) | None => {
-            text.push_str(&list(arrival, &tasks, (bytes_max.saturating_sub(text.len()), spill)))
-        }
+        Some(_) | None => text.push_str(&list(arrival, &tasks, bytes_max.saturating_sub(text.len()), spill)),
     }
     let lines: Vec<title::Line<'_>> = tasks.iter().map(Task::title_line).collect();
     let unit = arrival.record.accepted.units.get(arrival.unit);
@@ -129,7 +127,7 @@ fn tasks(arrival: &Arrival) -> Vec<Task<'_>> {
 }
 
 /// So many tasks that each of them gets one line: those that did not complete first.
-fn list(arrival: &Arrival, tasks: &[Task<'_>], (room, spill): (usize, &Path)) -> String {
+fn list(arrival: &Arrival, tasks: &[Task<'_>], room: usize, spill: &Path) -> String {
     let record = &arrival.record;
     let whole: String = tasks.iter().map(Task::whole).collect();
     let actor = Actor::Session(record.accepted.lineage.session.clone());

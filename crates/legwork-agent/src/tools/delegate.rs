@@ -145,7 +145,7 @@ impl DelegateTool {
                 Ok(ToolOutput::ok(list.to_string()))
             }
             Action::Steer { id, message } => {
-                let steered = control::steer(delegator.as_ref(), site, (id, message)).await?;
+                let steered = control::steer(delegator.as_ref(), site, id, message).await?;
                 Ok(ToolOutput::ok(steered.to_string()))
             }
             Action::Stop { id } => {
@@ -202,7 +202,7 @@ impl DelegateTool {
         if goals.eq(now.iter().map(|task| &task.goal)) {
             return Ok(());
         }
-        Err(OtherCall::new(key, (&first.delegation, &first.tasks), &now).to_string())
+        Err(OtherCall::new(key, &first.delegation, &first.tasks, &now).to_string())
     }
 
     /// The answer to an accepted call: its handle, or its results.
@@ -218,7 +218,7 @@ impl DelegateTool {
                 unused.retain(|key| key != tasks::BACKGROUND);
                 Ok(self.handed(delegator, site, (ticket, tasks, &unused)).await)
             }
-            Reach::Joined => self.join(delegator, site, (ticket, unused)).await,
+            Reach::Joined => self.join(delegator, site, ticket, unused).await,
         }
     }
 
@@ -249,7 +249,7 @@ impl DelegateTool {
     /// else that is wrong with the list (TOOL-13).
     fn tasks(&self, fields: &Value, rules: &TaskRules, site: &Site) -> Result<Vec<Task>, TaskError> {
         let routes = match route_names(fields, rules) {
-            Ok(names) => Ok(resolve_routes(&names, (self.routes.as_ref(), &site.setting.route))?),
+            Ok(names) => Ok(resolve_routes(&names, self.routes.as_ref(), &site.setting.route)?),
             Err(unreadable) => Err(unreadable),
         };
         let mut tasks = parse_tasks(fields, rules)?;
@@ -290,7 +290,8 @@ impl DelegateTool {
         &self,
         delegator: &dyn Delegator,
         site: &Site,
-        (ticket, mut unused): (&Ticket, Vec<String>),
+        ticket: &Ticket,
+        mut unused: Vec<String>,
     ) -> Result<ToolOutput, String> {
         let delegation = &ticket.delegation;
         site.line.park().await;

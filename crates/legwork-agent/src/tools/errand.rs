@@ -41,7 +41,7 @@ impl Commands {
         let Errand { script, folder, actor, fence, limit, output_bytes_max } = errand;
         let gated = self.shells.spawn(folder, actor).map_err(|error| error.to_string())?;
         let patience = Patience::in_silence(limit);
-        let noted = self.groups.note_for((fence, actor), gated.group(), &patience).await;
+        let noted = self.groups.note_for(fence, actor, gated.group(), &patience).await;
         let _noted = noted.map_err(|error| format!("its process could not be stored: {error}"))?;
         let limits =
             CaptureLimits { head_bytes: output_bytes_max, tail_bytes: output_bytes_max, file_bytes_max: 0 };

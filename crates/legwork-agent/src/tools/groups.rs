@@ -38,13 +38,14 @@ impl Groups {
         group: &ProcessGroup,
     ) -> Result<Noted, StoreError> {
         let patience = Patience::on(Arc::clone(&site.line), TROUBLE_MAX).telling(Arc::clone(&self.trouble));
-        self.note_for((&site.fence, &site.actor), group, &patience).await
+        self.note_for(&site.fence, &site.actor, group, &patience).await
     }
 
     /// The same for a script of legwork's own.
     pub(super) async fn note_for(
         self: &Arc<Self>,
-        (fence, actor): (&Fence, &Actor),
+        fence: &Fence,
+        actor: &Actor,
         group: &ProcessGroup,
         patience: &Patience,
     ) -> Result<Noted, StoreError> {

@@ -127,7 +127,7 @@ impl Writer {
             Told::Created { folder, headings } => self.created(&folder, headings),
             Told::Discarded { folder, delegation } => self.discarded(&folder, &delegation),
             Told::Reopened { folder, headings, settled, at } => {
-                self.reopened(&folder, headings, (&settled, at));
+                self.reopened(&folder, headings, &settled, at);
             }
             Told::Event { child, at, entry } => {
                 if let Some((transcript, ..)) = self.children.get_mut(&child) {
@@ -187,7 +187,8 @@ impl Writer {
         &mut self,
         folder: &Path,
         headings: Vec<Heading>,
-        (settled, at): (&[(usize, Outcome, Timestamp)], Timestamp),
+        settled: &[(usize, Outcome, Timestamp)],
+        at: Timestamp,
     ) {
         let Some(mut manifest) = Manifest::new(folder, &headings) else { return };
         for (task_index, outcome, ended_at) in settled {

@@ -53,16 +53,16 @@ impl<'a> Asking<'a> {
     /// Asks the model, again after failures that pass, and tells on the line what it says.
     pub(super) fn aloud(agent: &'a Agent, call: Call) -> Self {
         agent.site.line.tell(LineEvent::ModelCalled);
-        Asking::new(agent, call, (Voice::Aloud, None))
+        Asking::new(agent, call, Voice::Aloud, None)
     }
 
     /// Asks the model for something that is not part of its run and may take so long: of the reply only signs of life are
     /// told. The number of the call is that of the last one of the run.
     pub(super) fn quietly(agent: &'a Agent, call: Call, limit: Duration) -> Self {
-        Asking::new(agent, call, (Voice::Quiet, Some(limit)))
+        Asking::new(agent, call, Voice::Quiet, Some(limit))
     }
 
-    fn new(agent: &'a Agent, call: Call, (voice, limit): (Voice, Option<Duration>)) -> Self {
+    fn new(agent: &'a Agent, call: Call, voice: Voice, limit: Option<Duration>) -> Self {
         let seed = seed(agent, call.number);
         let now = Instant::now();
         Asking {

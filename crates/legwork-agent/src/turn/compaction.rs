@@ -33,6 +33,13 @@ const SUMMARY_MAX: Duration = Duration::from_secs(300);
 /// Bytes of a token when texts are cut: fewer than most texts have.
 const CUT_BYTES_PER_TOKEN: u64 = 3;
 
+/// What a request carries.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    messages: usize,
+    bytes: usize,
+}
+
 impl Turn<'_> {
     /// What is done so that the next request fits, with what was said since the mark.
     pub(super) fn fitting(&mut self, said: Option<Said>, mark: Mark) -> Next {
@@ -71,19 +78,20 @@ impl Turn<'_> {
         ModelRequest { messages, tools: Arc::clone(&self.agent.offered) }
     }
 
-    /// A request of `bytes` bytes with the first `messages` messages was answered. A model that was not shown all of them
+    /// A request of this load was answered. A model that was not shown all of them
     /// may give a call an id that one of the others has; the id is the key of what the call does, so it gets a new one.
-    pub(super) fn counted(&mut self, (messages, bytes): (usize, usize), reply: &mut Reply) {
+    pub(super) fn counted(&mut self, load: Load, reply: &mut Reply) {
         if self.context.last_summary().is_some() {
             renew_used(&mut reply.message, self.context.messages());
         }
         self.pace.replied(&reply.message);
-        self.context.gauge.counted(messages, bytes, reply.usage.input);
+        self.context.gauge.counted(load.messages, load.bytes, reply.usage.input);
     }
 
-    /// How many messages and bytes the next request has.
-    pub(super) fn load(&self) -> (usize, usize) {
-        (self.context.messages().len(), self.context.bytes_within(self.shown_max(), 0) + self.tools_bytes)
+    /// The load of the next request.
+    pub(super) fn load(&self) -> Load {
+        let bytes = self.context.bytes_within(self.shown_max(), 0) + self.tools_bytes;
+        Load { messages: self.context.messages().len(), bytes }
     }
 
     /// The provider says that the request was too large. The window is smaller than it was taken for: earlier messages

@@ -36,7 +36,7 @@ pub(super) async fn close(shared: &Shared, assignment: Assignment, end: RunEnd) 
         report.stale_paths = stale_paths(shared, &assignment, &report, folder).await;
     }
     if let Some(worktree) = worktree {
-        report.worktree = left(shared, &assignment, (&end, &worktree)).await;
+        report.worktree = left(shared, &assignment, &end, &worktree).await;
     }
     report.diagnostics = explained(shared, assignment, end).await;
     report
@@ -82,7 +82,8 @@ async fn handed_before(shared: &Shared, assignment: &Assignment, found: &mut Chi
 async fn left(
     shared: &Shared,
     assignment: &Assignment,
-    (end, worktree): (&RunEnd, &Worktree),
+    end: &RunEnd,
+    worktree: &Worktree,
 ) -> Option<aftermath::Worktree> {
     let tenant = Tenant {
         child: &assignment.child,

@@ -121,7 +121,7 @@ async fn furnished(
             let occasion = Occasion { delegation: assignment.delegation.clone(), folder, room, standing };
             let sight = Sight::of(shared.parts.pictures, model.as_ref(), &setting);
             let first = first_message(&assignment.task, worktree.as_ref(), sight, &*line).await;
-            match opening(shared, occasion, (&assignment.task, first)).await {
+            match opening(shared, occasion, &assignment.task, first).await {
                 Ok(context) => (setting, context, Start::Fresh),
                 Err(problem) => return Err(NotReady { assignment, problem, recorded: None }.into()),
             }
@@ -202,7 +202,8 @@ async fn first_message(task: &Task, worktree: Option<&Worktree>, sight: Sight, l
 async fn opening(
     shared: &Shared,
     occasion: Occasion,
-    (task, first): (&Task, Message),
+    task: &Task,
+    first: Message,
 ) -> Result<Context, String> {
     let own = prompt::own(task.context.as_deref(), task.output_schema.as_ref());
     let system = shared.prompt.message(occasion, own).await?;

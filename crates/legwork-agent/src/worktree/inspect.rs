@@ -27,7 +27,7 @@ pub(crate) async fn inspect(
         inspection_failed: false,
         note: None,
     };
-    match look(worktrees, tenant, (worktree, limit)).await {
+    match look(worktrees, tenant, worktree, limit).await {
         Err(why) => aftermath::Worktree {
             inspection_failed: true,
             note: Some(format!("it was kept, because it could not be looked into: {why}")),
@@ -83,7 +83,8 @@ impl Found {
 async fn look(
     worktrees: &Worktrees,
     tenant: &Tenant<'_>,
-    (worktree, limit): (&Worktree, Duration),
+    worktree: &Worktree,
+    limit: Duration,
 ) -> Result<Found, String> {
     let (path, branch) = (word(&worktree.path.display().to_string()), word(&worktree.branch));
     let script = format!(

@@ -15,11 +15,7 @@ const OUTPUT_BYTES_MAX: usize = 4 * 1024;
 
 /// Branch, last commit and the first changes of the repository that `folder` is in, in git's words. `None` where there
 /// is none, or git does not answer in time.
-pub(crate) async fn state(
-    commands: &Commands,
-    (actor, fence): (&Actor, &Fence),
-    folder: &str,
-) -> Option<String> {
+pub(crate) async fn state(commands: &Commands, actor: &Actor, fence: &Fence, folder: &str) -> Option<String> {
     let script = format!(
         "{HARDENED}
 cd -- {} || exit 1

@@ -327,7 +327,7 @@ async fn the_state_of_a_repository_is_told_and_nothing_of_it_is_changed() {
     let ground = Ground::new().await;
     let actor = Actor::Session(SessionId::from_bits(1));
     let told = async |folder: &Path| {
-        state(&ground.commands, (&actor, &ground.fence), folder.to_str().expect("text")).await
+        state(&ground.commands, &actor, &ground.fence, folder.to_str().expect("text")).await
     };
     let clean = told(&ground.folder()).await.expect("it is a repository");
     assert!(
@@ -340,6 +340,6 @@ async fn the_state_of_a_repository_is_told_and_nothing_of_it_is_changed() {
     assert!(changed.contains("\n M file\n") && changed.lines().count() == 22, "{changed}");
     assert_eq!(ground.run("git status --porcelain | wc -l").await, before);
     let bare = Ground::bare();
-    let nothing = state(&bare.commands, (&actor, &bare.fence), bare.folder().to_str().expect("text")).await;
+    let nothing = state(&bare.commands, &actor, &bare.fence, bare.folder().to_str().expect("text")).await;
     assert_eq!(nothing, None, "there is no repository");
 }

@@ -129,7 +129,7 @@ impl OtherCall {
     const GOAL_CHARS_MAX: usize = 80;
 
     /// A call for `now` under the key of one that was for `first`.
-    pub fn new(key: &CallKey, (delegation, first): (&DelegationId, &[Task]), now: &[Task]) -> OtherCall {
+    pub fn new(key: &CallKey, delegation: &DelegationId, first: &[Task], now: &[Task]) -> OtherCall {
         OtherCall {
             call: key.call.clone(),
             delegation: delegation.clone(),

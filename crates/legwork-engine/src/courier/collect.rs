@@ -52,7 +52,8 @@ impl Drop for OnTheWay<'_> {
 /// When the delegation is unknown or the store fails; claims that were made are given back then, as they are when this is
 /// dropped.
 pub(crate) async fn collect(
-    (wiring, mailbox): (&Wiring, &mpsc::Sender<Message>),
+    wiring: &Wiring,
+    mailbox: &mpsc::Sender<Message>,
     delegation: &DelegationId,
 ) -> Result<Joined, JoinError> {
     let failed = |error: StoreError| JoinError::Store(error.to_string());
@@ -77,7 +78,8 @@ pub(crate) async fn collect(
 /// # Errors
 /// As [`collect`].
 pub(crate) async fn collect_unit(
-    (wiring, mailbox): (&Wiring, &mpsc::Sender<Message>),
+    wiring: &Wiring,
+    mailbox: &mpsc::Sender<Message>,
     delegation: &DelegationId,
     unit: &UnitId,
 ) -> Result<Joined, JoinError> {

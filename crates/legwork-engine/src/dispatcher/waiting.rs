@@ -83,7 +83,7 @@ impl Waiting {
         }
         for (caller, now) in later {
             let other = match (answer, &repeatable) {
-                (Ok(ticket), Some((key, first))) => other_call(key, (&ticket.delegation, first), &now),
+                (Ok(ticket), Some((key, first))) => other_call(key, &ticket.delegation, first, &now),
                 (Ok(_) | Err(_), _) => None,
             };
             caller.send(other.map_or_else(|| answer.clone(), Err)).ok();

@@ -55,7 +55,8 @@ pub async fn settle(
 /// As [`settle`].
 pub async fn stop_children(
     rescuer: Rescuer<'_>,
-    (delegation, children): (&DelegationId, &[ChildId]),
+    delegation: &DelegationId,
+    children: &[ChildId],
     reason: StopReason,
 ) -> Result<Recovered, RecoveryError> {
     let mut recovered = Recovered::default();

@@ -129,7 +129,8 @@ impl Product<'_> {
     fn tile<K: Kernel, const T: usize>(
         &mut self,
         kernel: K,
-        (quants, scales): (&[[Column; TILE]], &[[f32; TILE]]),
+        quants: &[[Column; TILE]],
+        scales: &[[f32; TILE]],
         [tile, token]: [usize; 2],
     ) {
         let inputs: [(&[[i16; 2]], &[f32]); T] =

@@ -34,7 +34,7 @@ impl Conversations for SqliteStore {
         instead_of: Option<&OwnerId>,
     ) -> Pending<'_, Result<Held, StoreError>> {
         let (id, owner, instead_of) = (id.clone(), owner.clone(), instead_of.cloned());
-        Box::pin(self.write(move |connection| sessions::hold(connection, &id, (&owner, instead_of.as_ref()))))
+        Box::pin(self.write(move |connection| sessions::hold(connection, &id, &owner, instead_of.as_ref())))
     }
 
     fn release_session(&self, id: &SessionId, owner: &OwnerId) -> Pending<'_, Result<(), StoreError>> {

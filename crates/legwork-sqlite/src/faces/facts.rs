@@ -115,7 +115,7 @@ impl Facts for SqliteStore {
     fn ask(&self, request: Request) -> Pending<'_, Result<Asked, StoreError>> {
         Box::pin(async move {
             let (child, body) = (requests::steered(&request)?, to_json(&request)?);
-            self.write(move |connection| requests::ask(connection, &request, (child.as_ref(), &body))).await
+            self.write(move |connection| requests::ask(connection, &request, child.as_ref(), &body)).await
         })
     }
 
@@ -142,7 +142,7 @@ impl Facts for SqliteStore {
 
     fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>> {
         let session = session.clone();
-        Box::pin(self.read(move |connection| due::portion(connection, &session, (after, most))))
+        Box::pin(self.read(move |connection| due::portion(connection, &session, after, most)))
     }
 
     fn settle_request(

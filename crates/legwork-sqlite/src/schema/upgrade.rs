@@ -73,7 +73,7 @@ fn apply(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Fai
     }
     for (from, step) in (0u32..).zip(steps) {
         if version(connection)? == from {
-            locked(connection, || apply_locked(connection, path, (from, step)))?;
+            locked(connection, || apply_locked(connection, path, from, step))?;
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ fn create(connection: &Connection, steps: &[&str]) -> Result<(), Failure> {
     mark(connection, small(steps.len() as i64))
 }
 
-fn apply_locked(connection: &Connection, path: &Path, (from, step): (u32, &str)) -> Result<(), Failure> {
+fn apply_locked(connection: &Connection, path: &Path, from: u32, step: &str) -> Result<(), Failure> {
     if version(connection)? != from {
         return Ok(());
     }

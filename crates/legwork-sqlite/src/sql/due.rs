@@ -32,7 +32,7 @@ pub(crate) fn of(
     connection: &Connection,
     session: &SessionId,
 ) -> Result<Listed<Undelivered, UnitId>, Failure> {
-    let due = portion(connection, session, (0, usize::MAX))?;
+    let due = portion(connection, session, 0, usize::MAX)?;
     Ok(Listed {
         rows: due.rows.into_iter().map(|due| due.due).collect(),
         unreadable: due.unreadable.into_iter().map(|(_, unit)| unit).collect(),
@@ -43,7 +43,8 @@ pub(crate) fn of(
 pub(crate) fn portion(
     connection: &Connection,
     session: &SessionId,
-    (after, most): (u64, usize),
+    after: u64,
+    most: usize,
 ) -> Result<Portion, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT u.state, u.tries, u.claim, u.parked, u.ledger, d.id, u.id, d.reach, u.place, u.due_no \

@@ -35,7 +35,8 @@ pub(crate) fn steered(request: &Request) -> Result<Option<ChildId>, StoreError> 
 pub(crate) fn ask(
     connection: &Connection,
     request: &Request,
-    (child, body): (Option<&ChildId>, &str),
+    child: Option<&ChildId>,
+    body: &str,
 ) -> Result<Asked, Failure> {
     let mut known = connection.prepare_cached("SELECT 1 FROM requests WHERE id = ?1")?;
     if known.exists((request.id.as_str(),))? {

@@ -21,7 +21,7 @@ pub(crate) fn create(connection: &Connection, session: &NewSession, holder: &Own
     if fence::number_of_session(connection, &session.id)?.is_some() {
         return Err(Failure::conflict(format!("the session id {} is taken", session.id)));
     }
-    check_name(connection, &session.id, (session.name.as_deref(), &session.folder))?;
+    check_name(connection, &session.id, session.name.as_deref(), &session.folder)?;
     let mut statement = connection.prepare_cached(
         "INSERT INTO sessions (id, name, kind, folder, created_at, messages, touched_at, holder) \
          VALUES (?1, ?2, ?3, ?4, ?5, 0, ?5, ?6)",
@@ -42,7 +42,8 @@ pub(crate) fn create(connection: &Connection, session: &NewSession, holder: &Own
 fn check_name(
     connection: &Connection,
     id: &SessionId,
-    (name, folder): (Option<&str>, &str),
+    name: Option<&str>,
+    folder: &str,
 ) -> Result<(), Failure> {
     let Some(name) = name else { return Ok(()) };
     let mut statement =
@@ -114,7 +115,8 @@ fn kind(word: &str) -> Result<SessionKind, Failure> {
 pub(crate) fn hold(
     connection: &Connection,
     id: &SessionId,
-    (owner, instead_of): (&OwnerId, Option<&OwnerId>),
+    owner: &OwnerId,
+    instead_of: Option<&OwnerId>,
 ) -> Result<Held, Failure> {
     fence::known_owner(connection, owner)?;
     let Some(no) = fence::number_of_session(connection, id)? else { return Ok(Held::Unknown) };
@@ -149,7 +151,7 @@ pub(crate) fn release(connection: &Connection, id: &SessionId, owner: &OwnerId) 
 /// Gives a session a name, or takes it away.
 pub(crate) fn rename(connection: &Connection, id: &SessionId, name: Option<&str>) -> Result<(), Failure> {
     let record = session(connection, id)?.ok_or_else(|| unknown(id))?;
-    check_name(connection, id, (name, &record.session.folder))?;
+    check_name(connection, id, name, &record.session.folder)?;
     let mut statement = connection.prepare_cached("UPDATE sessions SET name = ?2 WHERE id = ?1")?;
     statement.execute((id.as_str(), name))?;
     Ok(())

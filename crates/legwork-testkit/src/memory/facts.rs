@@ -167,14 +167,14 @@ impl Facts for MemoryStore {
         session: &SessionId,
     ) -> Pending<'_, Result<Listed<Undelivered, UnitId>, StoreError>> {
         self.now(|state| {
-            let due = whole::due_to(state, session, (0, usize::MAX));
+            let due = whole::due_to(state, session, 0, usize::MAX);
             let rows = due.rows.into_iter().map(|due| due.due).collect();
             Ok(Listed { rows, unreadable: due.unreadable.into_iter().map(|(_, unit)| unit).collect() })
         })
     }
 
     fn due(&self, session: &SessionId, after: u64, most: usize) -> Pending<'_, Result<Portion, StoreError>> {
-        self.now(|state| Ok(whole::due_to(state, session, (after, most))))
+        self.now(|state| Ok(whole::due_to(state, session, after, most)))
     }
 
     fn settle_request(

@@ -13,7 +13,7 @@ impl State {
         if self.session(&session.id).is_some() {
             return Err(StoreError::Conflict(format!("the session id {} is taken", session.id)));
         }
-        self.check_name(&session.id, (session.name.as_deref(), &session.folder))?;
+        self.check_name(&session.id, session.name.as_deref(), &session.folder)?;
         let touched_at = session.at;
         let record =
             SessionRecord { session, holder: Some(holder), opening: None, messages: 0, touched_at, last: 0 };
@@ -50,7 +50,7 @@ impl State {
 
     pub(super) fn rename_session(&mut self, id: &SessionId, name: Option<&str>) -> Result<(), StoreError> {
         let folder = self.session_mut(id)?.record.session.folder.clone();
-        self.check_name(id, (name, &folder))?;
+        self.check_name(id, name, &folder)?;
         self.session_mut(id)?.record.session.name = name.map(str::to_owned);
         Ok(())
     }
@@ -158,7 +158,7 @@ impl State {
         session.ok_or_else(|| StoreError::Conflict(format!("there is no session {id}")))
     }
 
-    fn check_name(&self, id: &SessionId, (name, folder): (Option<&str>, &str)) -> Result<(), StoreError> {
+    fn check_name(&self, id: &SessionId, name: Option<&str>, folder: &str) -> Result<(), StoreError> {
         let mut others = self.sessions.iter().map(|session| &session.record.session);
         let is_taken = name.is_some()
             && others.any(|other| other.id != *id && other.folder == folder && other.name.as_deref() == name);

@@ -90,13 +90,13 @@ fn is_steer(request: &Request) -> bool {
 }
 
 /// What is due to a session behind a place, in the order in which it became ready, at most so much of it.
-pub(super) fn due_to(state: &State, session: &SessionId, (after, most): (u64, usize)) -> Portion {
+pub(super) fn due_to(state: &State, session: &SessionId, after: u64, most: usize) -> Portion {
     let of_session = move |(place, unit): (&u64, &UnitId)| {
         let mut records = state.delegations.iter().map(|delegation| &delegation.record);
         records.find_map(|record| {
             let (delivery, notice) = delivery_of(record, unit)?;
             let is_due = record.accepted.lineage.session == *session && !delivery.state.is_final();
-            is_due.then(|| Due { place: *place, due: due((record, unit), delivery, notice) })
+            is_due.then(|| Due { place: *place, due: due(record, unit, delivery, notice) })
         })
     };
     let due = state.ready.range(after + 1..).filter_map(of_session).take(most);
@@ -120,7 +120,8 @@ fn delivery_of<'a>(
 }
 
 fn due(
-    (record, unit): (&DelegationRecord, &UnitId),
+    record: &DelegationRecord,
+    unit: &UnitId,
     delivery: &DeliveryRecord,
     notice: Option<usize>,
 ) -> Undelivered {

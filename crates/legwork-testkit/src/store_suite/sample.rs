@@ -51,7 +51,7 @@ pub(super) fn accepted(n: u32, units: &[&[usize]]) -> Accepted {
         units: units
             .iter()
             .enumerate()
-            .map(|(k, indexes)| unit(&delegation, (k, units.len()), indexes))
+            .map(|(k, indexes)| unit(&delegation, k, units.len(), indexes))
             .collect(),
         setting: setting(),
         fallback: None,
@@ -90,7 +90,7 @@ fn task(n: u32, index: usize) -> Task {
     }
 }
 
-fn unit(delegation: &DelegationId, (k, count): (usize, usize), indexes: &[usize]) -> Unit {
+fn unit(delegation: &DelegationId, k: usize, count: usize, indexes: &[usize]) -> Unit {
     let id = if count == 1 { UnitId::whole(delegation) } else { UnitId::part(delegation, k + 1) };
     Unit { id, task_indexes: indexes.to_vec(), group: None, inline: false }
 }

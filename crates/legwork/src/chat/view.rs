@@ -188,7 +188,7 @@ impl View {
             }
             SessionEvent::Told(event) => self.told(event, now),
             SessionEvent::Compacted { messages, tokens_before, tokens_after } => {
-                self.compacted(messages, (tokens_before, tokens_after));
+                self.compacted(messages, tokens_before, tokens_after);
             }
             SessionEvent::TurnEnded(report) => self.turn_ended(&report),
             SessionEvent::TryingAgain { pause, tries } => {
@@ -332,13 +332,13 @@ impl View {
                 self.end_text();
                 self.spent.0 += usage;
                 self.spent.1 = self.spent.1.plus(cost);
-                self.compacted(messages, (tokens_before, tokens_after));
+                self.compacted(messages, tokens_before, tokens_after);
             }
             LineEvent::Note(note) => self.aside("·", Look::Faint, &wording::one_line(&note, ERROR_COLUMNS)),
         }
     }
 
-    fn compacted(&mut self, messages: usize, (before, after): (u64, u64)) {
+    fn compacted(&mut self, messages: usize, before: u64, after: u64) {
         let (before, after) = (wording::count(before), wording::count(after));
         let text = format!(
             "{messages} earlier messages were summarised: {before} → {after} tokens; all stay stored"

@@ -58,7 +58,7 @@ pub async fn run(invocation: &Invocation, args: &DelegateArgs) -> Result<Exit, C
     screen.head(&headline(&ticket));
     let mut attended = Attended::new(&workplace, &ticket, form(invocation));
     let mut following = Follow::new(&workplace.handle, &ticket, watch);
-    let ended = attended.until_ended(&mut signals, (&mut following, &mut screen)).await;
+    let ended = attended.until_ended(&mut signals, &mut following, &mut screen).await;
     screen.clear();
     let (interrupted, handed) = attended.into_parts();
     if matches!(ended, Ok(Ended::LeftAtOnce)) {

@@ -206,7 +206,7 @@ impl Listing {
     fn sight(&self, record: &DelegationRecord) -> Sight {
         // What has settled has no clock that goes on.
         let liveness = self.owners.get(&record.owner.id).copied().unwrap_or(Liveness::Dead);
-        Sight::of(record, liveness, (&self.myself, self.now))
+        Sight::of(record, liveness, &self.myself, self.now)
     }
 
     fn to_json(&self) -> Value {

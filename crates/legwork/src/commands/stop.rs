@@ -137,7 +137,7 @@ async fn end_orphaned(
             let conclusion = Conclusion::Stopped(StopReason::Cancelled);
             orphans::conclude(invocation, (store, owner), &orphans, conclusion).await?
         } else {
-            orphans::stop_children(invocation, (store, owner), (&aim.delegation, &aim.children)).await?
+            orphans::stop_children(invocation, (store, owner), &aim.delegation, &aim.children).await?
         };
         let record = store.delegation(&aim.delegation).await?;
         if record.as_ref().is_none_or(|record| have_ended(record, &aim.children)) {

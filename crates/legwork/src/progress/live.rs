@@ -78,14 +78,21 @@ impl Live {
 }
 
 /// Rows and columns of the terminal that stderr is.
-fn terminal() -> (usize, usize) {
+/// What fits on the terminal, in letters.
+#[derive(Clone, Copy)]
+struct Extent {
+    rows: usize,
+    columns: usize,
+}
+
+fn terminal() -> Extent {
     match terminal_size::terminal_size_of(std::io::stderr()) {
-        Some((columns, rows)) => (rows.0.into(), columns.0.into()),
-        None => (24, 80),
+        Some((columns, rows)) => Extent { rows: rows.0.into(), columns: columns.0.into() },
+        None => Extent { rows: 24, columns: 80 },
     }
 }
 
-fn texts(views: &[ChildView], (rows, columns): (usize, usize)) -> Vec<String> {
+fn texts(views: &[ChildView], Extent { rows, columns }: Extent) -> Vec<String> {
     let running: Vec<&ChildView> = views.iter().filter(|view| view.state.has_runner()).collect();
     let waiting = views.iter().filter(|view| matches!(view.state, ChildState::Queued { .. })).count();
     let fit = rows.saturating_sub(ROWS_FREE).max(1);

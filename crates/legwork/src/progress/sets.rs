@@ -172,7 +172,7 @@ mod tests {
     use legwork_core::outcome::FailureKind;
 
     /// A child of the delegation with this number, whose units are as long as told.
-    fn child(delegation: u32, session: u64, (task_index, units): (usize, &[usize])) -> Arc<Identity> {
+    fn child(delegation: u32, session: u64, task_index: usize, units: &[usize]) -> Arc<Identity> {
         let delegation = DelegationId::from_bits(delegation);
         let mut first = 0;
         let unit = units.iter().position(|count| {
@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn delegations_are_numbered_in_each_conversation_and_headed_once_when_they_have_several_tasks() {
         let mut sets = Sets::default();
-        let (first, again) = (child(1, 1, (0, &[2])), child(1, 1, (1, &[2])));
-        let (single, other) = (child(2, 1, (0, &[1])), child(3, 2, (0, &[3])));
-        let third = child(4, 1, (0, &[2]));
+        let (first, again) = (child(1, 1, 0, &[2]), child(1, 1, 1, &[2]));
+        let (single, other) = (child(2, 1, 0, &[1]), child(3, 2, 0, &[3]));
+        let third = child(4, 1, 0, &[2]);
         let queued = |child: &Arc<Identity>| LiveEvent::Queued(child.clone());
         let events = [&first, &again, &single, &other, &first, &third].map(queued);
         assert_eq!(shown(&mut sets, &events), ["head 1 of 2", "head 1 of 3", "head 3 of 2"]);
@@ -236,7 +236,7 @@ mod tests {
     fn units_count_down_by_themselves_and_one_that_is_alone_has_no_line() {
         let mut sets = Sets::default();
         let units: &[usize] = &[2, 1, 3];
-        let done = |index| settled(&child(1, 1, (index, units)), Outcome::Succeeded);
+        let done = |index| settled(&child(1, 1, index, units), Outcome::Succeeded);
         assert_eq!(
             shown(&mut sets, &[done(1), done(2), done(5), done(0)]),
             ["head 1 of 6", "ended 1 2/6", "left 1 1", "ended 1 6/6", "left 1 2", "ended 1 1/6", "left 1 0"]
@@ -247,12 +247,12 @@ mod tests {
     #[test]
     fn a_failure_is_told_apart_also_where_there_is_no_line() {
         let mut sets = Sets::default();
-        let alone = child(1, 1, (0, &[1]));
+        let alone = child(1, 1, 0, &[1]);
         let failed = Outcome::Failed(FailureKind::Model);
         assert_eq!(shown(&mut sets, &[settled(&alone, failed)]), ["failed 1 goal 0"]);
         let stopped = Outcome::Stopped(StopReason::Cancelled);
         assert_eq!(shown(&mut sets, &[settled(&alone, stopped)]), Vec::<String>::new());
-        let one_of_two = child(2, 1, (1, &[2]));
+        let one_of_two = child(2, 1, 1, &[2]);
         let told = shown(&mut sets, &[settled(&one_of_two, failed), LiveEvent::Lagged(3)]);
         assert_eq!(told, ["head 2 of 2", "ended 2 2/2", "failed 2 goal 1", "left 2 1", "lost 3"]);
     }

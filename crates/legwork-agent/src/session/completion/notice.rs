@@ -16,7 +16,7 @@ const ERROR_CHARS_MAX: usize = 400;
 const TITLE_CHARS_MAX: usize = 60;
 
 /// Writes it. `None` when the task has not ended, which nobody tells.
-pub(crate) fn write(record: &DelegationRecord, (unit, task_index): (usize, usize)) -> Option<Completion> {
+pub(crate) fn write(record: &DelegationRecord, unit: usize, task_index: usize) -> Option<Completion> {
     let accepted = &record.accepted;
     let entry = completion::entry(accepted, task_index, record.children.get(task_index)?)?;
     let unit = accepted.units.get(unit)?;

@@ -408,7 +408,7 @@ fn note_05_an_early_failure_is_told_shortly_with_what_goes_on() {
     record.children[0].state = ChildState::NEW;
     record.children[2].state = ChildState::NEW;
     record.accepted.transcripts = vec!["/live/0".to_owned(), "/live/1".to_owned(), "/live/2".to_owned()];
-    let Completion { title, text } = notice::write(&record, (0, 1)).expect("it has ended");
+    let Completion { title, text } = notice::write(&record, 0, 1).expect("it has ended");
     assert_eq!(title, "Subagent 2/3: Failed early · b TASK 9/9");
     for words in [
         "[A subagent has failed early: deleg_000000ab, task 2/3]\n",
@@ -423,5 +423,5 @@ fn note_05_an_early_failure_is_told_shortly_with_what_goes_on() {
     let error = text.lines().find(|line| line.starts_with("| the model")).expect("an error");
     assert_eq!(error.chars().count(), 2 + 400);
     assert!(ours(&text).iter().all(|line| !line.contains("TASK") && !line.starts_with("[end]")), "{text}");
-    assert_eq!(notice::write(&record, (0, 0)), None, "who has not ended has not failed");
+    assert_eq!(notice::write(&record, 0, 0), None, "who has not ended has not failed");
 }

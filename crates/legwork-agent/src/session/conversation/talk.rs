@@ -98,7 +98,7 @@ impl Conversation {
         let holds_back = again.unstored.is_some();
         tokio::select! {
             biased;
-            notice = line.stopped() => self.give_up(again, (line, notice)).await,
+            notice = line.stopped() => self.give_up(again,line, notice).await,
             () = wait(&mut self.desk, |desk| desk.is_closing() || desk.has_message() && !holds_back) => {
                 self.again = Some(again);
             }
@@ -110,7 +110,7 @@ impl Conversation {
 
     /// The person wants no more tries. The conversation says so, so that nobody takes them up later either. A turn that was
     /// cut off ends with what is stored of it.
-    async fn give_up(&mut self, again: Again, (line, notice): (SessionLine, StopNotice)) {
+    async fn give_up(&mut self, again: Again, line: SessionLine, notice: StopNotice) {
         self.change(Desk::work);
         if self.desk.borrow().is_closing() {
             self.again = Some(again);
@@ -201,7 +201,7 @@ impl Conversation {
             Err(error) => return self.tell_note(&format!("results wait: {error}")),
         }
         let written = match offer.notice {
-            Some(task) => notice::write(&offer.record, (offer.unit, task)),
+            Some(task) => notice::write(&offer.record, offer.unit, task),
             None => arrivals::written(self.session.setup(), &offer.record, offer.unit).await,
         };
         let Some(Completion { title, text }) = written else {

@@ -55,7 +55,8 @@ pub(super) async fn list(delegator: &dyn Delegator, site: &Site, lists: &Lists) 
 pub(super) async fn steer(
     delegator: &dyn Delegator,
     site: &Site,
-    (id, message): (String, String),
+    id: String,
+    message: String,
 ) -> Result<Value, String> {
     let owned = owned(delegator, site).await;
     let Some(view) = owned.views.iter().find(|view| view.child.as_str() == id) else {

@@ -49,9 +49,10 @@ impl NamedRoutes for NoRoutes {
 pub fn assign_routes(
     tasks: &mut [Task],
     names: &[Option<String>],
-    known: (&dyn NamedRoutes, &Route),
+    routes: &dyn NamedRoutes,
+    parent: &Route,
 ) -> Result<(), TaskError> {
-    for (task, route) in tasks.iter_mut().zip(resolve_routes(names, known)?) {
+    for (task, route) in tasks.iter_mut().zip(resolve_routes(names, routes, parent)?) {
         task.route = route;
     }
     Ok(())
@@ -63,7 +64,8 @@ pub fn assign_routes(
 /// [`TaskError`] with the first name that is unknown, or else the first route that cannot be used.
 pub(super) fn resolve_routes(
     names: &[Option<String>],
-    (routes, parent): (&dyn NamedRoutes, &Route),
+    routes: &dyn NamedRoutes,
+    parent: &Route,
 ) -> Result<Vec<Option<Route>>, TaskError> {
     check_routes(names, &routes.advertised())?;
     let mut resolved: HashMap<&str, Route> = HashMap::new();

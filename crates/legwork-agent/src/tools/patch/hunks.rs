@@ -90,7 +90,7 @@ impl<'a> Finder<'a> {
             return self.gap(hunk, from);
         }
         let starts = self.matches(&old);
-        self.choose(hunk, from, (&old, &starts))
+        self.choose(hunk, from, &old, &starts)
     }
 
     /// Where these lines stand.
@@ -103,7 +103,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The one place of several that the hunk can mean.
-    fn choose(&self, hunk: &Hunk, from: usize, (old, starts): (&[&str], &[usize])) -> Result<usize, String> {
+    fn choose(&self, hunk: &Hunk, from: usize, old: &[&str], starts: &[usize]) -> Result<usize, String> {
         let below: Vec<usize> = starts.iter().copied().filter(|start| *start >= from).collect();
         let fitting = if hunk.at_end {
             below.iter().copied().filter(|start| start + old.len() == self.lines.len()).collect()

@@ -29,7 +29,7 @@ pub async fn k35_one_delegation_that_cannot_be_read_keeps_no_other_back(place: &
         accepted.lineage.session = sample::session_id(1);
         all.push(Owned::try_accept(&store, accepted).await.expect("a fresh sample is accepted"));
     }
-    let below = called_by(&store, 4, (&all[1], 0)).await;
+    let below = called_by(&store, 4, &all[1], 0).await;
     let [first, damaged, third] = [0, 1, 2].map(|at: usize| all[at].accepted.delegation.clone());
     place.damage(Damage::Delegation(damaged.clone()));
     let below = &below.accepted.delegation;
@@ -186,9 +186,9 @@ pub async fn inv_05_nothing_that_cannot_be_read_is_pruned(place: &dyn Place) {
 pub async fn inv_01_what_cannot_be_read_is_told_with_nothing(place: &dyn Place) {
     let store = place.open();
     let mut top = Owned::accept(&store, 1, &[&[0]]).await;
-    let mut low = called_by(&store, 2, (&top, 0)).await;
-    let mut lowest = called_by(&store, 3, (&low, 0)).await;
-    let mut beside = called_by(&store, 4, (&top, 0)).await;
+    let mut low = called_by(&store, 2, &top, 0).await;
+    let mut lowest = called_by(&store, 3, &low, 0).await;
+    let mut beside = called_by(&store, 4, &top, 0).await;
     for owned in [&mut lowest, &mut low, &mut beside, &mut top] {
         owned.finish().await;
     }

@@ -11,7 +11,7 @@ use legwork_core::time::Timestamp;
 use std::sync::Arc;
 
 /// The `n`-th delegation, made by the child of `above` at `index`.
-pub(super) async fn called_by(store: &Arc<dyn Store>, n: u32, (above, index): (&Owned, usize)) -> Owned {
+pub(super) async fn called_by(store: &Arc<dyn Store>, n: u32, above: &Owned, index: usize) -> Owned {
     let caller = above.child(index).clone();
     let accepted = sample::accepted(n, &[&[0]]);
     let mut lineage = above.accepted.lineage.clone();
@@ -33,9 +33,9 @@ fn last_reason(delivery: &DeliveryRecord) -> Option<&str> {
 pub async fn inv_01_what_a_child_had_not_read_ends_with_its_own_results(place: &dyn Place) {
     let store = place.open();
     let mut top = Owned::accept(&store, 1, &[&[0], &[1]]).await;
-    let mut low = called_by(&store, 2, (&top, 0)).await;
-    let mut lowest = called_by(&store, 3, (&low, 0)).await;
-    let mut beside = called_by(&store, 4, (&top, 1)).await;
+    let mut low = called_by(&store, 2, &top, 0).await;
+    let mut lowest = called_by(&store, 3, &low, 0).await;
+    let mut beside = called_by(&store, 4, &top, 1).await;
     for owned in [&mut lowest, &mut low, &mut beside, &mut top] {
         owned.finish().await;
     }
@@ -69,7 +69,7 @@ pub async fn inv_01_what_a_child_had_not_read_ends_with_its_own_results(place: &
 pub async fn k05_what_a_child_had_not_read_is_given_up_with_its_own_results(place: &dyn Place) {
     let store = place.open();
     let mut top = Owned::accept(&store, 1, &[&[0]]).await;
-    let mut low = called_by(&store, 2, (&top, 0)).await;
+    let mut low = called_by(&store, 2, &top, 0).await;
     low.finish().await;
     top.finish().await;
     assert!(low.claim(0, 1).await.is_some());
@@ -85,8 +85,8 @@ pub async fn k05_what_a_child_had_not_read_is_given_up_with_its_own_results(plac
 pub async fn what_is_open_below_stays(place: &dyn Place) {
     let store = place.open();
     let mut top = Owned::accept(&store, 1, &[&[0]]).await;
-    let mut low = called_by(&store, 2, (&top, 0)).await;
-    let mut lowest = called_by(&store, 3, (&low, 0)).await;
+    let mut low = called_by(&store, 2, &top, 0).await;
+    let mut lowest = called_by(&store, 3, &low, 0).await;
     low.record(vec![low.started(0)]).await.expect("it begins");
     lowest.finish().await;
     top.finish().await;

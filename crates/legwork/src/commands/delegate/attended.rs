@@ -123,7 +123,8 @@ impl<'a> Attended<'a> {
     pub(super) async fn until_ended(
         &mut self,
         signals: &mut Signals,
-        (following, screen): (&mut Follow<'_>, &mut Screen),
+        following: &mut Follow<'_>,
+        screen: &mut Screen,
     ) -> Result<Ended, CliError> {
         // Deadline: a stop is bounded even where its outcome cannot be stored; far off until there is one.
         let overdue = tokio::time::sleep(FAR_OFF);

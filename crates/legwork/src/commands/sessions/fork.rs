@@ -26,7 +26,7 @@ pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliErro
         return Err(CliError::new(Kind::Refused, message));
     }
     if let Some(name) = &name {
-        refuse_taken(&store, (&from.session.folder, name)).await?;
+        refuse_taken(&store, &from.session.folder, name).await?;
     }
     let owner = owner::enter(store.as_ref()).await?;
     let session = NewSession {
@@ -50,7 +50,7 @@ pub async fn run(invocation: &Invocation, args: &ForkArgs) -> Result<(), CliErro
 }
 
 /// A name belongs to one session of a folder.
-async fn refuse_taken(store: &SqliteStore, (folder, name): (&str, &str)) -> Result<(), CliError> {
+async fn refuse_taken(store: &SqliteStore, folder: &str, name: &str) -> Result<(), CliError> {
     let known = store.sessions(Some(folder)).await?.rows;
     let with = |name: &str| known.iter().find(|known| known.session.name.as_deref() == Some(name));
     let Some(holder) = with(name) else { return Ok(()) };
@@ -73,7 +73,7 @@ async fn copy(
     if let Err(error) = store.create_session(to.clone(), &owner.record.id).await {
         // Somebody may have taken the name meanwhile.
         if let (StoreError::Conflict(_), Some(name)) = (&error, &to.name) {
-            refuse_taken(store, (&to.folder, name)).await?;
+            refuse_taken(store, &to.folder, name).await?;
         }
         return Err(error.into());
     }

@@ -88,7 +88,8 @@ impl ModelChoice {
     pub(super) fn with_links(
         mut self,
         links: &[ModelBlock],
-        (name, origin): (&str, &Origin),
+        name: &str,
+        origin: &Origin,
         environment: &Environment,
     ) -> Result<ModelChoice, ModelError> {
         self.fallbacks = Vec::new();
@@ -114,7 +115,7 @@ impl ModelChoice {
         lay_over(&mut choice.request_overrides, &block.request_overrides);
         let pinned = !(block.model.is_empty() && block.provider.is_empty() && block.base_url.is_empty());
         match &block.fallback_providers {
-            Some(links) => choice.with_links(links, (table.name, &table.origin), environment),
+            Some(links) => choice.with_links(links, table.name, &table.origin, environment),
             None if pinned => Ok(ModelChoice { fallbacks: Vec::new(), ..choice }),
             None => Ok(ModelChoice { fallbacks: self.fallbacks.clone(), ..choice }),
         }

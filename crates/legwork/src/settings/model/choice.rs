@@ -83,7 +83,7 @@ impl ModelChoice {
             choice.base_url = Some(endpoint);
         }
         let links = settings.model.fallback_providers.as_deref().unwrap_or_default();
-        choice.with_links(links, ("model", settings.origin("model.fallback_providers")), environment)
+        choice.with_links(links, "model", settings.origin("model.fallback_providers"), environment)
     }
 
     /// A model of a server on this machine that was found and not configured. No key goes there.

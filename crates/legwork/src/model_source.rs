@@ -2,6 +2,8 @@
 //!
 //! Which model, where and with which key is decided by the settings; this module only builds what they chose.
 
+mod secrets;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -81,6 +83,11 @@ impl Models {
         models.learn(main)?;
         models.learn(children)?;
         Ok(models)
+    }
+
+    /// The keys of this process, which no tool's result may show.
+    pub fn secrets(&self) -> Vec<String> {
+        secrets::known(&self.invocation.environment, &self.settings)
     }
 
     /// As [`Models::resolve`], for a process that only goes on with what others have begun: it may do that without a model of

@@ -2,6 +2,7 @@
 //!
 //! It is computed from the store alone and changes nothing.
 
+use legwork_core::batch::Reach;
 use legwork_core::below::Receiver;
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ports::{Conversations, Facts, SessionRecord, StoreError};
@@ -133,12 +134,22 @@ impl<'a> Whereabouts<'a> {
         }
         let holder = self.session.as_ref().and_then(session_choice::holder_alive);
         match holder {
-            Some(holder) => format!(
-                "process {}, which has {} open, takes it as soon as the conversation is idle",
-                holder.process.pid, lineage.session
-            ),
+            Some(holder) => {
+                let when = if self.wakes() {
+                    "as soon as the conversation is idle"
+                } else {
+                    "with the next message of the conversation"
+                };
+                format!("process {}, which has {} open, takes it {when}", holder.process.pid, lineage.session)
+            }
             None => self.next(),
         }
+    }
+
+    /// Whether it begins a turn of its own in an open conversation, as what a call waits for does not.
+    fn wakes(&self) -> bool {
+        let accepted = &self.record.accepted;
+        accepted.reach != Reach::Joined && !accepted.units[self.place].inline
     }
 
     /// How to get at results that nobody is about to take.

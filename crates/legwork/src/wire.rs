@@ -2,7 +2,6 @@
 
 mod closing;
 mod refused;
-mod secrets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -312,7 +311,7 @@ impl Tools {
         );
         let mut tools = built_in(&commands, fetched);
         tools.push(delegate.clone());
-        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(secrets::known())), delegate, commands }
+        Tools { toolbox: Arc::new(Toolbox::new(tools).hiding(models.secrets())), delegate, commands }
     }
 }
 

@@ -183,6 +183,19 @@ impl Settings {
         self.trail.get(key).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Every table that says how a model is reached, stand-ins included, besides `model` itself.
+    pub fn blocks(&self) -> Vec<&ModelBlock> {
+        let routes = self.delegation.routes.values().map(|route| &route.block);
+        let links = self.model.fallback_providers.iter().flatten();
+        let mut blocks: Vec<&ModelBlock> = routes.chain(links).chain([&self.delegation.block]).collect();
+        let mut seen = 0;
+        while let Some(block) = blocks.get(seen) {
+            blocks.extend(block.fallback_providers.iter().flatten());
+            seen += 1;
+        }
+        blocks
+    }
+
     /// Where the value in force came from.
     pub fn origin(&self, key: &str) -> &Origin {
         self.trail(key).last().map_or(&Origin::Default, |assigned| &assigned.origin)

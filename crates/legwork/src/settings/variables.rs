@@ -2,7 +2,6 @@
 //! read beside it, and those that the configuration names itself. Any other is a slip of the pen, or meant for a
 //! version that is not this one.
 
-use super::blocks::ModelBlock;
 use super::environment::Environment;
 use super::keys::{self, KEYS, Key};
 use super::nearest::nearest;
@@ -61,15 +60,10 @@ fn is_of_section(name: &str) -> bool {
 
 /// Those in which the configuration has its keys; it may call them as it likes.
 fn named(settings: &Settings) -> Vec<&str> {
-    let (model, delegation) = (&settings.model, &settings.delegation);
-    let mut names = vec![model.api_key_env.as_str()];
-    let routes = delegation.routes.values().map(|route| &route.block);
-    let links = model.fallback_providers.iter().flatten();
-    routes.chain(links).chain([&delegation.block]).for_each(|block| note_named(block, &mut names));
-    names
-}
-
-fn note_named<'a>(block: &'a ModelBlock, names: &mut Vec<&'a str>) {
-    names.push(&block.api_key_env);
-    block.fallback_providers.iter().flatten().for_each(|link| note_named(link, names));
+    let blocks = settings.blocks();
+    blocks
+        .iter()
+        .map(|block| block.api_key_env.as_str())
+        .chain([settings.model.api_key_env.as_str()])
+        .collect()
 }

@@ -117,3 +117,41 @@ fn k31_no_command_and_no_command_line_carries_the_key() {
     }
     running.kill();
 }
+
+/// Keys also stand in the configuration itself, and in variables that it calls as it likes. Whatever reads files finds them there.
+#[test]
+fn k29_a_key_that_a_subagent_reads_in_the_configuration_is_shown_to_nobody() {
+    let literal = ["copper-lantern-in-the-attic", "three-quiet-herons-at-noon", "a-bicycle-under-the-ivy"];
+    let named = "seven-marbles-in-a-drawer";
+    let reads = |talk: &legwork_testkit::server::Conversation| match talk.step() {
+        0 => call("read_file", json!({"path": "config.toml"})),
+        1 => call("terminal", json!({"command": "cat config.toml other; echo end of files"})),
+        _ => say("I read them"),
+    };
+    let server = ScriptedServer::start(Scripts::default().agent("reads", Script::from_fn(reads)));
+    let home = Home::with(&server);
+    let [own, route, stand_in] = literal;
+    home.write(
+        "config.toml",
+        format!(
+            "[delegation]\nmodel = 'm'\nbase_url = '{url}'\napi_key = '{own}'\n\
+             [delegation.routes.far]\nmodel = 'far'\nbase_url = '{url}'\napi_key_env = 'FAR_AUTH'\n\
+             [delegation.routes.near]\nmodel = 'near'\nbase_url = '{url}'\napi_key = '{route}'\n\
+             [[delegation.routes.near.fallback_providers]]\nmodel = 'n'\nbase_url = '{url}'\napi_key = '{stand_in}'\n",
+            url = server.base_url()
+        ),
+    );
+    home.write("other", format!("FAR_AUTH={named}\nMONKEY_DIR=/in/the/jungle\n"));
+    home.write("tasks.toml", tasks_toml(&["reads"]));
+    let order = home.legwork(&["--config", "config.toml", "delegate", "tasks.toml"]);
+    let ended = order.env("FAR_AUTH", named).env("MONKEY_DIR", "/in/the/jungle").run();
+    assert_eq!(ended.code, 0, "{ended}");
+    let log = server.log();
+    let sent: String = log.entries().iter().map(|entry| entry.body.to_string()).collect();
+    assert!(sent.contains("end of files") && sent.contains("near"), "it has read them: {sent}");
+    for key in literal.into_iter().chain([named]) {
+        assert!(!sent.contains(key), "{key}: {sent}");
+        assert_not_written(&home.state(), key);
+    }
+    assert!(sent.contains("MONKEY_DIR=/in/the/jungle"), "a folder is no key: {sent}");
+}

@@ -73,7 +73,12 @@ fn perform(cli: Cli) -> Result<Exit, CliError> {
     logging::start(&cli.common);
     let invocation = Invocation::new(cli.common)?;
     let runtime = runtime(&cli.command)?;
-    let exit = runtime.block_on(carry_out(&invocation, cli.command));
+    let exit = runtime.block_on(async {
+        if let Err(error) = signals::take_limits_as_errors() {
+            tracing::warn!(%error, "a file that meets a limit of the system would end the program");
+        }
+        carry_out(&invocation, cli.command).await
+    });
     // A program that leaves at once has dropped nothing yet; in every other case nothing is left to find.
     process::kill_all();
     runtime.shutdown_timeout(match exit {

@@ -102,11 +102,41 @@ const LEAVING_MAX: Duration = Duration::from_secs(1);
 /// What is said at last is tried for so long at least.
 const TRIED_MIN: Duration = Duration::from_millis(50);
 
+/// From here on a file that meets a limit of the system (`ulimit -f`) is an error of the write, as a full disk is; by itself the
+/// signal would end the program in the middle of its work.
+///
+/// # Errors
+/// When the system refuses.
+pub fn take_limits_as_errors() -> io::Result<()> {
+    // Listened to once, it is never again carried out by the system; what it brings is read where the write fails.
+    signal(SignalKind::from_raw(nix::libc::SIGXFSZ)).map(drop)
+}
+
+/// Whether this process was started with a signal ignored, as `nohup` does.
+fn is_ignored(kind: SignalKind) -> bool {
+    // Where the system does not tell, every signal is listened to.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask >> (kind.as_raw_value() - 1) & 1 == 1
+}
+
+/// The next of a signal that may not be listened to.
+async fn heard(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
 /// Listens from its creation on, and remembers what the program was told.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hang_up: Signal,
+    /// `None` where whoever started the program has it outlive its terminal (`nohup`).
+    hang_up: Option<Signal>,
     quit: Signal,
     /// What it was told first, and when.
     told: Option<(Asked, Instant)>,
@@ -126,7 +156,11 @@ impl Signals {
             Ok(Signals {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
-                hang_up: signal(SignalKind::hangup())?,
+                hang_up: if is_ignored(SignalKind::hangup()) {
+                    None
+                } else {
+                    Some(signal(SignalKind::hangup())?)
+                },
                 quit: signal(SignalKind::quit())?,
                 told: None,
                 insisted: false,
@@ -149,7 +183,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::Interrupt,
             _ = self.terminate.recv() => Asked::Release,
-            _ = self.hang_up.recv() => Asked::Release,
+            () = heard(self.hang_up.as_mut()) => Asked::Release,
             _ = self.quit.recv() => Asked::Release,
         }
     }

@@ -18,7 +18,7 @@ use crate::wording;
 /// the words of others.
 ///
 /// # Errors
-/// When stdout is closed or full; the answer is then not known to have arrived.
+/// When stdout is full or its reader is gone; the answer is then not known to have arrived.
 pub fn print(text: &str) -> Result<(), CliError> {
     written_by(|| writeln!(io::stdout().lock(), "{}", wording::plain(text)))
 }
@@ -28,9 +28,6 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// # Errors
 /// As [`print`].
 pub fn written_by(write: impl FnOnce() -> io::Result<()>) -> Result<(), CliError> {
-    if is_closed() {
-        return Err(not_written(io::Error::other("it is closed")));
-    }
     write().and_then(|()| io::stdout().lock().flush()).map_err(not_written)
 }
 
@@ -83,9 +80,11 @@ pub fn json_line(document: &Value) -> String {
     line
 }
 
-/// Whether this process was started without a stdout. The run-time of the language puts the null device there, for reading
-/// and writing; a shell that is told to write to it opens it for writing only.
-fn is_closed() -> bool {
+/// Whether nobody can be given what is written there: this process was started without a stdout, or by a program that throws it
+/// away. The run-time of the language puts the null device in the place of a stdout that is closed, for reading and writing, and so
+/// do the libraries of other languages; a shell that is told to write to it opens it for writing only. That a verb was
+/// carried out is not in doubt then, but no result counts as delivered.
+pub fn goes_nowhere() -> bool {
     let mode = fcntl(io::stdout(), FcntlArg::F_GETFL)
         .map(|flags| OFlag::from_bits_truncate(flags) & OFlag::O_ACCMODE);
     let both_ways = mode == Ok(OFlag::O_RDWR);

@@ -140,7 +140,12 @@ impl Rest<'_> {
         signals.unless_insisted(noted).await;
         let kept = kept(id);
         match printed {
-            Ok(None) => Ok(outcomes.exit()),
+            Ok(None) => {
+                if stdout::goes_nowhere() {
+                    stderr::tell(&format!("note: stdout is thrown away; {kept}"));
+                }
+                Ok(outcomes.exit())
+            }
             Ok(Some(asked)) => {
                 stderr::tell(&format!("note: {kept}"));
                 Ok(asked.exit())

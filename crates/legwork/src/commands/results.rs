@@ -77,8 +77,8 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     let printed = print(text(invocation, &outcomes), signals.as_mut()).await;
     let noting = async {
         let noted = match &printed {
-            Ok(None) => store.acknowledge(claims, owner.now()).await,
-            Ok(Some(_)) | Err(_) => {
+            Ok(None) if !stdout::goes_nowhere() => store.acknowledge(claims, owner.now()).await,
+            Ok(_) | Err(_) => {
                 store.release(claims, owner.now(), "the results could not be written out").await
             }
         };

@@ -96,6 +96,20 @@ fn a_second_ctrl_c_does_not_wait_for_anything() {
     assert!(home.ps().is_empty());
 }
 
+/// Proves KILL-4: `nohup` and `trap '' HUP` say that the program outlives its terminal.
+#[test]
+fn whoever_starts_the_program_deaf_to_the_hang_up_has_it_go_on() {
+    let server = ScriptedServer::start(scripts());
+    let home = Home::with(&server);
+    let running = home.legwork(&["delegate", "--goal", "stream"]).after("trap '' HUP").start();
+    server.gate("stream").wait_reached();
+    running.signal(Signal::SIGHUP);
+    server.gate("stream").open();
+    let ended = running.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.stdout.contains("never said"), "{ended}");
+}
+
 /// Proves KILL-4.
 #[test]
 fn sigterm_releases_the_work_within_its_grace() {

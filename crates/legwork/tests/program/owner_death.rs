@@ -380,15 +380,17 @@ fn k34_many_that_settle_the_dead_at_once_agree() {
 
 #[test]
 fn k02_results_that_nobody_could_be_given_are_kept_until_somebody_asks() {
-    let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("the answer"))));
-    let home = Home::with(&server);
-    let ended = home.legwork(&["delegate", "--goal", "do one thing"]).after("exec >&-").run();
-    assert_eq!(ended.code, 1, "{ended}");
-    let id = home.only_delegation();
-    assert!(ended.stderr.contains(&format!("legwork results {id}")), "{ended}");
-    let delivery = || home.legwork(&["results", &id, "--json"]).run().json()["delivery"].clone();
-    let shown = home.legwork(&["show", &id, "--json"]).run();
-    assert_eq!(shown.json()["units"][0]["delivery"], "parked", "{shown}");
-    assert_eq!(delivery(), "parked", "they were parked when they were read");
-    assert_eq!(delivery(), "delivered", "and delivered by being printed");
+    for stdout in ["exec >&-", "exec 1<>/dev/null"] {
+        let server = ScriptedServer::start(Scripts::default().otherwise(Script::always(say("the answer"))));
+        let home = Home::with(&server);
+        let ended = home.legwork(&["delegate", "--goal", "do one thing"]).after(stdout).run();
+        assert_eq!(ended.code, 0, "it was carried out: {ended}");
+        let id = home.only_delegation();
+        assert!(ended.stderr.contains(&format!("legwork results {id}")), "{ended}");
+        let delivery = || home.legwork(&["results", &id, "--json"]).run().json()["delivery"].clone();
+        let shown = home.legwork(&["show", &id, "--json"]).run();
+        assert_eq!(shown.json()["units"][0]["delivery"], "parked", "{shown}");
+        assert_eq!(delivery(), "parked", "they were parked when they were read");
+        assert_eq!(delivery(), "delivered", "and delivered by being printed");
+    }
 }

@@ -15,7 +15,7 @@ use crate::state_trouble::delegate;
 
 /// A disk with so many bytes left: the shell counts in blocks of 1024, and a program that ignores the signal sees an error.
 fn on_a_disk_of(order: Order<'_>, bytes: u64) -> Order<'_> {
-    order.after(&format!("trap '' XFSZ; ulimit -S -f {}", bytes / 1024))
+    order.after(&format!("ulimit -S -f {}", bytes / 1024))
 }
 
 /// A database that may have so many bytes.

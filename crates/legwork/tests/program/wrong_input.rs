@@ -195,32 +195,51 @@ fn an_empty_model_name_is_not_taken_for_the_default() {
     assert!(server.log().entries().is_empty());
 }
 
-/// Every answer that stdout does not take: on a full disk, and where there is no stdout at all.
+/// Every answer that stdout does not take, as on a full disk.
 #[test]
 fn what_stdout_does_not_take_is_told_on_stderr() {
     let home = Home::without_model();
-    for stdout in ["exec >/dev/full", "exec >&-"] {
+    let stdout = "exec >/dev/full";
+    for arguments in [
+        &["--help"][..],
+        &["delegate", "--help"],
+        &["--version"],
+        &["completions", "bash"],
+        &["config", "schema"],
+        &["doctor", "--offline"],
+        &["ps"],
+        &["ps", "--json"],
+    ] {
+        let ended = home.legwork(arguments).after(stdout).run();
+        assert_eq!(ended.code, 1, "{arguments:?}: {ended}");
+        let told = ended.stderr.contains("error: the answer could not be written to stdout: ");
+        assert!(told, "{arguments:?}: {ended}");
+    }
+    // A failure keeps its own exit code, and says on stderr what stdout was to hold.
+    let ended = home.legwork(&["delegate", "--goal", "any", "--json"]).after(stdout).run();
+    assert_eq!(ended.code, 3, "{ended}");
+    assert!(ended.stderr.contains("error: no model"), "{ended}");
+    let ended = home.legwork(&["ps", "--alll", "--json"]).after(stdout).run();
+    assert_eq!(ended.code, 2, "{ended}");
+    assert!(ended.stderr.contains("error: unexpected argument"), "{ended}");
+}
+
+/// As Python's `DEVNULL`, Node's `ignore` and a closed stdout are: what was carried out was, and a script that asks for that again
+/// would have it twice.
+#[test]
+fn a_verb_whose_stdout_is_thrown_away_was_carried_out() {
+    let home = Home::without_model();
+    for stdout in ["exec 1<>/dev/null", "exec >&-", "exec >/dev/null"] {
         for arguments in [
             &["--help"][..],
-            &["delegate", "--help"],
-            &["--version"],
             &["completions", "bash"],
-            &["config", "schema"],
-            &["doctor", "--offline"],
-            &["ps"],
+            &["config", "check"],
+            &["pause", "on"],
+            &["pause", "off"],
             &["ps", "--json"],
         ] {
             let ended = home.legwork(arguments).after(stdout).run();
-            assert_eq!(ended.code, 1, "{stdout} {arguments:?}: {ended}");
-            let told = ended.stderr.contains("error: the answer could not be written to stdout: ");
-            assert!(told, "{stdout} {arguments:?}: {ended}");
+            assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{stdout} {arguments:?}: {ended}");
         }
-        // A failure keeps its own exit code, and says on stderr what stdout was to hold.
-        let ended = home.legwork(&["delegate", "--goal", "any", "--json"]).after(stdout).run();
-        assert_eq!(ended.code, 3, "{stdout}: {ended}");
-        assert!(ended.stderr.contains("error: no model"), "{stdout}: {ended}");
-        let ended = home.legwork(&["ps", "--alll", "--json"]).after(stdout).run();
-        assert_eq!(ended.code, 2, "{stdout}: {ended}");
-        assert!(ended.stderr.contains("error: unexpected argument"), "{stdout}: {ended}");
     }
 }

@@ -267,8 +267,8 @@ pub(super) async fn note(
 ) {
     let now = workplace.owner.now();
     let noted = match printed {
-        Ok(None) => workplace.store.acknowledge(claims, now).await,
-        Ok(Some(_)) | Err(_) => workplace.store.park(claims, now, ParkReason::WriteFailed).await,
+        Ok(None) if !stdout::goes_nowhere() => workplace.store.acknowledge(claims, now).await,
+        Ok(_) | Err(_) => workplace.store.park(claims, now, ParkReason::WriteFailed).await,
     };
     if let Err(error) = noted {
         // The claims come free with this process, so the results are offered again.

@@ -6,10 +6,13 @@ use std::io::{PipeReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, Winsize, openpty};
 use rustix::termios;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::ended::Ended;
 use super::hang_up::HangUp;
@@ -29,6 +32,7 @@ pub struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub(super) fn new(home: &'a Home, arguments: &[&str]) -> Self {
+        have_hang_ups_heard();
         let mut command = Command::new(PROGRAM);
         command.args(arguments);
         let mut order = Order { home, command, stdin: Vec::new() };
@@ -228,4 +232,15 @@ impl<'a> Order<'a> {
 fn terminal(columns: u16, rows: u16) -> OpenptyResult {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     openpty(&size, None).expect("there is a terminal to be had")
+}
+
+/// A program that is started hears of a hang-up, also where the tests run under `nohup`: what this process listens to is not
+/// ignored in those that it starts.
+fn have_hang_ups_heard() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let _entered = runtime.enter();
+        drop(signal(SignalKind::hangup()).expect("it can be listened to"));
+    });
 }

@@ -472,3 +472,20 @@ fn another_model_answers_from_the_next_turn_on() {
     screen.press(END_OF_INPUT);
     assert_eq!(screen.wait_for_end(), 0);
 }
+
+/// Typed by a program (`tmux send-keys`, `expect`), or pasted where the terminal does not mark that: it comes at once, and is long.
+#[test]
+fn k38_what_comes_to_a_terminal_at_once_is_read_to_its_end() {
+    for letters in [1000, 1023, 1024, 1500, 4000] {
+        let answers = Script::from_fn(|_: &Conversation| say("I read it all"));
+        let server = ScriptedServer::start(Scripts::default().otherwise(answers));
+        let home = Home::with(&server);
+        let mut screen = home.legwork(&["chat", "-q"]).env("TERM", "xterm-256color").at_terminal(80, 24);
+        screen.wait_for("›");
+        let message = "z".repeat(letters);
+        screen.press(&format!("{message}{ENTER}"));
+        screen.wait_for("I read it all");
+        assert!(server.log().entries()[0].body.to_string().contains(&message), "{letters}");
+        screen.kill();
+    }
+}

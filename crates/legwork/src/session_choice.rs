@@ -43,7 +43,8 @@ pub struct HolderWait {
 }
 
 impl HolderWait {
-    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless `-q` was given.
+    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless
+    /// `-q` was given.
     pub fn of(settings: &Settings, invocation: &Invocation) -> HolderWait {
         let within = (settings.delegation.stop_grace + ENDING_SLACK).min(ENDING_MAX);
         HolderWait { within, voice: invocation.voice() }
@@ -167,8 +168,8 @@ pub async fn hold(store: &SqliteStore, owner: &Owner, id: &SessionId) -> Result<
     }
 }
 
-/// The same for a session that is to be talked in: a process that may be ending is waited for, and nothing is taken from one that
-/// stands still unless this one can talk in it.
+/// The same for a session that is to be talked in: a process that may be ending is waited for, and nothing is taken
+/// from one that stands still unless this one can talk in it.
 ///
 /// # Errors
 /// When another process has it open and does not end in time, it is gone, or nobody can talk in it here.
@@ -226,9 +227,9 @@ impl Taking<'_> {
         }
     }
 
-    /// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone, and what
-    /// it had is free for whoever asks: what would keep this process from talking in the session is asked before. It answers at once
-    /// unless the process may stand still; a line on stderr says that it is watched.
+    /// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared
+    /// gone, and what it had is free for whoever asks: what would keep this process from talking in the session is
+    /// asked before. It answers at once unless the process may stand still; a line on stderr says that it is watched.
     async fn has_stood_still(&self, holder: &OwnerRecord) -> Result<bool, CliError> {
         let Some(suspect) = owner::may_stand_still(self.store, holder).await? else { return Ok(false) };
         if let Some(setup) = self.to_talk {

@@ -341,8 +341,9 @@ async fn discard(setup: &SessionSetup, id: &SessionId) {
     }
 }
 
-/// Asks whether a stored session could be talked in here if nobody else had it open. For whoever would take it from a process that
-/// stands still: that one loses its work by it, which must not be for nothing. Nothing is stored, and nobody's session is touched.
+/// Asks whether a stored session could be talked in here if nobody else had it open. For whoever would take it from a
+/// process that stands still: that one loses its work by it, which must not be for nothing. Nothing is stored, and
+/// nobody's session is touched.
 ///
 /// # Errors
 /// [`OpenError`], as it would be met once the session is held.

@@ -60,8 +60,8 @@ pub async fn run(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, Cl
     }
 }
 
-/// Waits until all of it has settled, and prints it then. What this process has taken up besides goes on until its end. A signal
-/// ends either wait.
+/// Waits until all of it has settled, and prints it then. What this process has taken up besides goes on until its end.
+/// A signal ends either wait.
 async fn wait(invocation: &Invocation, args: &ResultsArgs) -> Result<Exit, CliError> {
     let mut signals = Signals::listen()?;
     match looking::until_it_can_be_written(invocation, args, &mut signals).await? {
@@ -190,8 +190,8 @@ impl<'a> Sought<'a> {
         Ok(Gathered { record, claims, missed, below })
     }
 
-    /// The last words of a wait that a signal has ended: nobody has taken anything, and what is not there yet goes on with whoever
-    /// asks next.
+    /// The last words of a wait that a signal has ended: nobody has taken anything, and what is not there yet goes on
+    /// with whoever asks next.
     async fn leave(&self, signals: &mut Signals) {
         let record = match signals.unless_insisted(self.store.delegation(&self.id)).await {
             Some(Ok(Some(record))) => record,

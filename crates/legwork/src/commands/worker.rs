@@ -59,8 +59,8 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     worked.map(|exit| signals.told().map_or(exit, Asked::exit))
 }
 
-/// Finds what is meant and opens the workplace. A worker that nobody waits for has the only hand for its work: it waits for a state
-/// folder that cannot be used at the moment.
+/// Finds what is meant and opens the workplace. A worker that nobody waits for has the only hand for its work: it waits
+/// for a state folder that cannot be used at the moment.
 async fn begun(
     invocation: &Invocation,
     settings: &Settings,
@@ -228,8 +228,8 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
     })
 }
 
-/// What this process has taken up is brought to its end here, also what is not below what was named: the subagent that had asked for
-/// that.
+/// What this process has taken up is brought to its end here, also what is not below what was named: the subagent that
+/// had asked for that.
 async fn add_taken(
     workplace: &Workplace,
     taken: &HashSet<DelegationId>,

@@ -1,5 +1,5 @@
-//! Which results are delivered by being printed: those of a shell that no process stands ready to print, and that no subagent which
-//! goes on has asked for.
+//! Which results are delivered by being printed: those of a shell that no process stands ready to print, and that no
+//! subagent which goes on has asked for.
 
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ pub(super) async fn claim_unowned(
     }
 }
 
-/// Whether a conversation takes them, or the subagent that has asked for them, or the `delegate` that still runs prints them itself.
+/// Whether a conversation takes them, or the subagent that has asked for them, or the `delegate` that still runs prints
+/// them itself.
 async fn is_for_another(
     store: &dyn Store,
     record: &DelegationRecord,

@@ -1,5 +1,6 @@
-//! What a wait has taken up besides what was asked for: a delegation is taken over with all that hangs together with it, so that the
-//! subagent that had asked for a nested one goes on here too. Whatever this process has taken up it brings to its end.
+//! What a wait has taken up besides what was asked for: a delegation is taken over with all that hangs together with
+//! it, so that the subagent that had asked for a nested one goes on here too. Whatever this process has taken up it
+//! brings to its end.
 
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Delegations that a line names at most.
 const NAMED_MAX: usize = 4;
 
-/// Brings what else this process has taken up to its end, and closes the workplace. A signal leaves it to whoever asks next. To cut it
-/// would be to pay for replies that nobody gets.
+/// Brings what else this process has taken up to its end, and closes the workplace. A signal leaves it to whoever asks
+/// next. To cut it would be to pay for replies that nobody gets.
 pub(super) async fn finish(invocation: &Invocation, mut workplace: Workplace, signals: &mut Signals) {
     let rest = at_work(&workplace).await;
     let told = match rest.is_empty() {

@@ -1,5 +1,5 @@
-//! The wait for results where nothing can be written: as long as a living process works on them it needs nothing but to look. What
-//! nobody works on would have to be taken over, and that ends the wait with the reason.
+//! The wait for results where nothing can be written: as long as a living process works on them it needs nothing but to
+//! look. What nobody works on would have to be taken over, and that ends the wait with the reason.
 
 use std::time::Duration;
 

@@ -208,8 +208,9 @@ impl<'a> Wait<'a> {
         Ok(suspect.map_or(WorkedOnBy::Another, WorkedOnBy::Silent))
     }
 
-    /// Watches a process that may stand still, and goes on with its work when it does. As long as that is not proved its results may
-    /// still come: where this process could not go on with them, or the store takes nothing of it, they are waited for all the same.
+    /// Watches a process that may stand still, and goes on with its work when it does. As long as that is not proved
+    /// its results may still come: where this process could not go on with them, or the store takes nothing of it, they
+    /// are waited for all the same.
     async fn watch(&mut self, record: &DelegationRecord, suspect: &Suspect) -> Result<(), Unseen> {
         if Instant::now() < self.watch_again {
             return Ok(());
@@ -233,8 +234,8 @@ impl<'a> Wait<'a> {
         Ok(())
     }
 
-    /// Goes on with what is left to a worker that has not begun. Where the store does not take that, the worker is waited for: it may
-    /// begin as soon as the store does.
+    /// Goes on with what is left to a worker that has not begun. Where the store does not take that, the worker is
+    /// waited for: it may begin as soon as the store does.
     async fn beside_a_worker(&mut self) -> Result<(), Unseen> {
         if Instant::now() < self.watch_again {
             return Ok(());

@@ -182,14 +182,41 @@ impl Watch<'_> {
 pub struct Trouble {
     gaps: Gaps,
     voice: Voice,
+    words: Words,
     /// Since when the file is not in its place.
     gone_since: Option<Instant>,
 }
 
+/// What cannot be done while it lasts, and is done again when it is over.
+#[derive(Clone, Copy)]
+struct Words {
+    during: &'static str,
+    after: &'static str,
+}
+
 impl Trouble {
-    /// None so far.
+    /// None so far, for looks for what has lost its process.
     pub fn new(voice: Voice) -> Trouble {
-        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), voice, gone_since: None }
+        Trouble::with(
+            voice,
+            Words {
+                during: "what has lost its process cannot be looked for now",
+                after: "what has lost its process is looked for again",
+            },
+        )
+    }
+
+    /// The same for looks at what is waited for.
+    pub fn of_a_wait(voice: Voice) -> Trouble {
+        let words = Words {
+            during: "what is waited for cannot be read now",
+            after: "what is waited for can be read again",
+        };
+        Trouble::with(voice, words)
+    }
+
+    fn with(voice: Voice, words: Words) -> Trouble {
+        Trouble { gaps: Gaps::new(FIRST_GAP, LONGEST_GAP), voice, words, gone_since: None }
     }
 
     /// Whether a worker looks again after its store has failed like that. A file that is gone is put back within [`TROUBLE_MAX`],
@@ -213,9 +240,7 @@ impl Trouble {
     /// The store failed: how long to leave it alone.
     pub fn met(&mut self, error: &StoreError) -> Duration {
         if self.gaps.is_closed() {
-            self.voice.tell(&format!(
-                "note: what has lost its process cannot be looked for now; it is tried again: {error}"
-            ));
+            self.voice.tell(&format!("note: {}; it is tried again: {error}", self.words.during));
         }
         self.gaps.widen()
     }
@@ -224,7 +249,7 @@ impl Trouble {
     pub fn is_over(&mut self) {
         self.gone_since = None;
         if self.gaps.close() {
-            self.voice.tell("note: what has lost its process is looked for again");
+            self.voice.tell(&format!("note: {}", self.words.after));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use legwork_agent::process::SystemProcesses;
 use legwork_core::ids::{ClaimId, OwnerId, SessionId};
-use legwork_core::ports::{Facts, Liveness, Processes, Store};
+use legwork_core::ports::{Facts, Liveness, Processes, Store, StoreError};
 use legwork_core::record::{Lease, OwnerRecord};
 use legwork_core::taking::Taker;
 use legwork_core::time::Timestamp;
@@ -14,7 +14,7 @@ use legwork_engine::recovery::{RecoveryError, Rescuer};
 use legwork_engine::{Clock, Wiring};
 
 use crate::failure::{CliError, Kind};
-use crate::stderr::{self, Voice};
+use crate::stderr;
 
 /// This process as the store knows it.
 pub struct Owner {
@@ -108,7 +108,7 @@ impl Suspect {
 ///
 /// # Errors
 /// When the store fails.
-pub async fn may_stand_still(store: &dyn Facts, other: &OwnerRecord) -> Result<Option<Suspect>, CliError> {
+pub async fn may_stand_still(store: &dyn Facts, other: &OwnerRecord) -> Result<Option<Suspect>, StoreError> {
     let is_stopped = SystemProcesses.is_stopped(&other.process) && !other.gone;
     let lease = match lease::looks_stale(store, Clock::start(), other).await? {
         Some(stale) => Some(stale),
@@ -116,20 +116,6 @@ pub async fn may_stand_still(store: &dyn Facts, other: &OwnerRecord) -> Result<O
         None => None,
     };
     Ok(lease.map(|lease| Suspect { pid: other.process.pid, is_stopped, lease }))
-}
-
-/// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared gone, and what
-/// it had is free for whoever asks: only for somebody who can go on with it. It answers at once unless the process
-/// [may stand still](may_stand_still); a line on stderr says that it watches, unless the voice is quiet.
-///
-/// # Errors
-/// When the store fails.
-pub async fn has_stood_still(store: &dyn Facts, other: &OwnerRecord, voice: Voice) -> Result<bool, CliError> {
-    let Some(suspect) = may_stand_still(store, other).await? else { return Ok(false) };
-    if voice.is_aloud() {
-        suspect.tell();
-    }
-    Ok(lease::has_run_out(store, Clock::start(), other).await?)
 }
 
 /// Enters this process into the store.

@@ -6,10 +6,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use legwork_core::ids::SessionId;
+use legwork_agent::session::{SessionSetup, could_be_opened};
+use legwork_core::ids::{OwnerId, SessionId};
 use legwork_core::letters::reorders_or_hides;
-use legwork_core::ports::{Conversations, Held, Listed, SessionKind, SessionRecord};
+use legwork_core::ports::{Conversations, Held, Listed, SessionKind, SessionRecord, Store};
 use legwork_core::record::OwnerRecord;
+use legwork_engine::{Clock, lease};
 use legwork_sqlite::SqliteStore;
 use tokio::time::Instant;
 
@@ -35,22 +37,23 @@ const ID_SIGNS: [&str; 7] = ["ses_", "deleg_", "sa-", "own_", "clm_", "req_", "-
 
 /// How long somebody waits for a session that another process has open, because that may be about to end.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct HolderWait {
     within: Duration,
     voice: Voice,
 }
 
-impl Patience {
-    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless `-q` was given.
-    pub fn of(settings: &Settings, invocation: &Invocation) -> Patience {
+impl HolderWait {
+    /// As long as a process with these settings takes for its end. A line on stderr says what is waited for, unless
+    /// `-q` was given.
+    pub fn of(settings: &Settings, invocation: &Invocation) -> HolderWait {
         let within = (settings.delegation.stop_grace + ENDING_SLACK).min(ENDING_MAX);
-        Patience { within, voice: invocation.voice() }
+        HolderWait { within, voice: invocation.voice() }
     }
 
     /// Waits until `holder` has the session open no longer. `false` when it still has.
     async fn outlasts(
         self,
-        store: &SqliteStore,
+        store: &dyn Store,
         (id, holder): (&SessionId, &OwnerRecord),
     ) -> Result<bool, CliError> {
         self.voice.tell(&format!(
@@ -103,7 +106,7 @@ pub async fn to_resume(
         let store = state::open_to_work(invocation)?;
         // One that stands still is watched when the session is opened: whoever cannot talk in it takes it from nobody.
         let may_be_free = owner::may_stand_still(store.as_ref(), holder).await?.is_some()
-            || Patience::of(settings, invocation).outlasts(&store, (id, holder)).await?;
+            || HolderWait::of(settings, invocation).outlasts(store.as_ref(), (id, holder)).await?;
         if !may_be_free {
             return Err(open_elsewhere(id, holder));
         }
@@ -158,49 +161,84 @@ pub fn is_conversation(record: &SessionRecord) -> bool {
 /// # Errors
 /// When another process has it open, or it is gone.
 pub async fn hold(store: &SqliteStore, owner: &Owner, id: &SessionId) -> Result<(), CliError> {
-    match try_to_hold(store, owner, (id, Voice::Quiet)).await? {
+    let taking = Taking { store, owner: &owner.record.id, id, voice: Voice::Quiet, to_talk: None };
+    match taking.begin().await? {
         None => Ok(()),
         Some(holder) => Err(open_elsewhere(id, &holder)),
     }
 }
 
-/// The same for a session that is to be talked in: a process that may be ending is waited for.
+/// The same for a session that is to be talked in: a process that may be ending is waited for, and nothing is taken
+/// from one that stands still unless this one can talk in it.
 ///
 /// # Errors
-/// When another process has it open and does not end in time, or it is gone.
-pub async fn hold_in_time(
-    store: &SqliteStore,
-    owner: &Owner,
-    (id, patience): (&SessionId, Patience),
-) -> Result<(), CliError> {
-    match try_to_hold(store, owner, (id, patience.voice)).await? {
-        None => Ok(()),
-        Some(holder) if patience.outlasts(store, (id, &holder)).await? => hold(store, owner, id).await,
-        Some(holder) => Err(open_elsewhere(id, &holder)),
+/// When another process has it open and does not end in time, it is gone, or nobody can talk in it here.
+pub async fn hold_in_time(Opening { setup, id, wait }: Opening<'_>) -> Result<(), CliError> {
+    let store = setup.store.as_ref();
+    let taking = Taking { store, owner: &setup.fence.owner, id, voice: wait.voice, to_talk: Some(setup) };
+    let mut holder = taking.begin().await?;
+    if let Some(other) = &holder
+        && wait.outlasts(store, (id, other)).await?
+    {
+        holder = taking.begin().await?;
     }
+    holder.map_or(Ok(()), |holder| Err(open_elsewhere(id, &holder)))
 }
 
-/// The process that has it open, unless it is open here now.
-async fn try_to_hold(
-    store: &SqliteStore,
-    owner: &Owner,
-    (id, voice): (&SessionId, Voice),
-) -> Result<Option<OwnerRecord>, CliError> {
-    let mut dead = None;
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match store.hold_session(id, &owner.record.id, dead.as_ref()).await? {
-            Held::Here => return Ok(None),
-            Held::Unknown => return Err(lookup::unknown(id.as_str())),
-            Held::By(holder) => {
-                let gone = is_dead(&holder) || owner::has_stood_still(store, &holder, voice).await?;
-                if !gone || tries >= HOLD_TRIES {
-                    return Ok(Some(holder));
+/// A session that is to be talked in here.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    /// What its agent needs.
+    pub setup: &'a SessionSetup,
+    /// Which.
+    pub id: &'a SessionId,
+    /// How long a process that has it open is waited for.
+    pub wait: HolderWait,
+}
+
+/// A session that this process is about to open.
+struct Taking<'a> {
+    store: &'a dyn Store,
+    owner: &'a OwnerId,
+    id: &'a SessionId,
+    voice: Voice,
+    /// What is needed to talk in it, if that is what it is opened for.
+    to_talk: Option<&'a SessionSetup>,
+}
+
+impl Taking<'_> {
+    /// The process that has it open, unless it is open here now.
+    async fn begin(&self) -> Result<Option<OwnerRecord>, CliError> {
+        let mut dead = None;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.store.hold_session(self.id, self.owner, dead.as_ref()).await? {
+                Held::Here => return Ok(None),
+                Held::Unknown => return Err(lookup::unknown(self.id.as_str())),
+                Held::By(holder) => {
+                    let gone = is_dead(&holder) || self.has_stood_still(&holder).await?;
+                    if !gone || tries >= HOLD_TRIES {
+                        return Ok(Some(holder));
+                    }
+                    dead = Some(holder.id);
                 }
-                dead = Some(holder.id);
             }
         }
+    }
+
+    /// Whether a process that seems to live stands still for so long that its lease has run out; then it is declared
+    /// gone, and what it had is free for whoever asks: what would keep this process from talking in the session is
+    /// asked before. It answers at once unless the process may stand still; a line on stderr says that it is watched.
+    async fn has_stood_still(&self, holder: &OwnerRecord) -> Result<bool, CliError> {
+        let Some(suspect) = owner::may_stand_still(self.store, holder).await? else { return Ok(false) };
+        if let Some(setup) = self.to_talk {
+            could_be_opened(setup, self.id).await?;
+        }
+        if self.voice.is_aloud() {
+            suspect.tell();
+        }
+        Ok(lease::has_run_out(self.store, Clock::start(), holder).await?)
     }
 }
 

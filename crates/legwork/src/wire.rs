@@ -239,11 +239,6 @@ impl Workplace {
         tools.toolbox
     }
 
-    /// This process as an owner, once the workplace was closed.
-    pub fn into_owner(self) -> Owner {
-        self.owner
-    }
-
     /// How long work that is cut off has to come to its end.
     pub fn stop_grace(&self) -> Duration {
         self.stop_grace

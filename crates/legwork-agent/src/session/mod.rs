@@ -22,6 +22,7 @@ pub use conversation::{
 pub use ends::tells_of_processes;
 pub use event::{Cause, SayError, SessionEvent};
 pub use line::{SessionLine, SessionStop};
+pub use open::could_be_opened;
 pub use run::{NOT_ASKED, RunOutcome, RunSetup, run_prompt};
 pub use setup::{OpenError, SessionSetup, Which};
 

@@ -341,6 +341,22 @@ async fn discard(setup: &SessionSetup, id: &SessionId) {
     }
 }
 
+/// Asks whether a stored session could be talked in here if nobody else had it open. For whoever would take it from a
+/// process that stands still: that one loses its work by it, which must not be for nothing. Nothing is stored, and
+/// nobody's session is touched.
+///
+/// # Errors
+/// [`OpenError`], as it would be met once the session is held.
+pub async fn could_be_opened(setup: &SessionSetup, id: &SessionId) -> Result<(), OpenError> {
+    let messages = setup.store.history(id).await?;
+    let (steps, actor) = (Arc::clone(&setup.store) as Arc<dyn Steps>, Actor::Session(id.clone()));
+    Journal::open(steps, actor, setup.fence.clone()).await?;
+    if messages.is_empty() {
+        system(setup).await?;
+    }
+    Ok(())
+}
+
 /// Messages, journal, and what is left to answer, as they are stored; only for the process that holds the session. A
 /// message is answered by a plain message of the model behind it; every turn that ended and is not to be tried again
 /// has stored one.

@@ -23,6 +23,7 @@ use crate::chat::{
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::progress::{Screen, follow_all};
+use crate::session_choice::{HolderWait, Opening};
 use crate::settings::Settings;
 use crate::signals::{Asked, EndedBy, Signals};
 use crate::wire::{ToolBounds, Workplace};
@@ -144,15 +145,15 @@ async fn open(
     Meant { which, name, folder }: Meant,
     (workplace, way): (&Workplace, Way),
 ) -> Result<Open, CliError> {
+    let mut setup = workplace.conversation(invocation, settings, ToolBounds::of(way.reach()))?;
+    setup.setting.folder = folder;
     let mut taken_up = Recovered::default();
     if let Which::Stored(id) = &which {
-        let patience = session_choice::Patience::of(settings, invocation);
-        session_choice::hold_in_time(&workplace.store, &workplace.owner, (id, patience)).await?;
+        let wait = HolderWait::of(settings, invocation);
+        session_choice::hold_in_time(Opening { setup: &setup, id, wait }).await?;
         let orphans = Orphans::OfSession(id.clone());
         taken_up = orphans::take_up(invocation, workplace, &orphans).await?;
     }
-    let mut setup = workplace.conversation(invocation, settings, ToolBounds::of(way.reach()))?;
-    setup.setting.folder = folder;
     let feed = Arc::new(Feed::default());
     let listener: SessionListener = {
         let feed = Arc::clone(&feed);

@@ -7,7 +7,8 @@ mod totals;
 use std::time::Duration;
 
 use legwork_agent::session::{
-    OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionStop, Which, run_prompt,
+    OpenError, RunOutcome, RunSetup, SessionLine, SessionListener, SessionSetup, SessionStop, Which,
+    run_prompt,
 };
 use legwork_core::ids::SessionId;
 use legwork_core::outcome::{Force, StopReason};
@@ -22,6 +23,7 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::input::Wanted;
 use crate::invocation::Invocation;
 use crate::progress::{Before, Screen, follow_all};
+use crate::session_choice::{HolderWait, Opening};
 use crate::settings::Settings;
 use crate::signals::{Asked, Attention, EndedBy, FAR_OFF, Meant, Signals};
 use crate::wire::{ToolBounds, Workplace};
@@ -65,7 +67,7 @@ pub async fn run(invocation: &Invocation, args: &RunArgs) -> Result<Exit, CliErr
     };
     let workplace = Workplace::open(invocation, &settings).await?;
     let mut run = Run { invocation, settings: &settings, workplace, signals: Signals::listen()? };
-    let taken_up = match run.go_on_with(stored.as_ref().map(|stored| &stored.session.id)).await? {
+    let taken_up = match run.go_on_with(stored.as_ref()).await? {
         WentOn::Here(recovered) => recovered,
         WentOn::Left(exit) => return Ok(exit),
     };
@@ -149,11 +151,16 @@ impl Run<'_> {
     }
 
     /// Goes on with a session, if it is a stored one. Where that cannot be done nothing is open any more.
-    async fn go_on_with(&mut self, session: Option<&SessionId>) -> Result<WentOn, CliError> {
-        let Some(session) = session else { return Ok(WentOn::Here(Recovered::default())) };
+    async fn go_on_with(&mut self, stored: Option<&SessionRecord>) -> Result<WentOn, CliError> {
+        let Some(stored) = stored else { return Ok(WentOn::Here(Recovered::default())) };
+        let setup = self.session_setup(Some(stored));
         let Run { invocation, settings, workplace, signals } = self;
+        let taking_up = async {
+            let (setup, wait) = (&setup?, HolderWait::of(settings, invocation));
+            take_up(invocation, workplace, Opening { setup, id: &stored.session.id, wait }).await
+        };
         let went_on = tokio::select! {
-            taken_up = take_up(invocation, settings, workplace, session) => taken_up.map(WentOn::Here),
+            taken_up = taking_up => taken_up.map(WentOn::Here),
             asked = signals.next() => Ok(WentOn::Left(asked.exit())),
         };
         let ended_by = match &went_on {
@@ -165,7 +172,7 @@ impl Run<'_> {
         workplace.close_after(ended_by, signals).await.ok();
         workplace.resign().await;
         if matches!(went_on, Ok(WentOn::Left(_))) {
-            self.tell_not_asked(session).await?;
+            self.tell_not_asked(&stored.session.id).await?;
         }
         went_on
     }
@@ -180,16 +187,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn setup(&self, stored: Option<SessionRecord>, prompt: String) -> Result<RunSetup, CliError> {
+    /// What the agent needs. A conversation goes on where it is, from wherever that is asked for.
+    fn session_setup(&self, stored: Option<&SessionRecord>) -> Result<SessionSetup, CliError> {
         let Run { invocation, settings, workplace, .. } = self;
         let bounds = ToolBounds::of_a_prompt(&settings.delegation);
         let mut session = workplace.conversation(invocation, settings, bounds)?;
+        if let Some(record) = stored {
+            session.setting.folder.clone_from(&record.session.folder);
+        }
+        Ok(session)
+    }
+
+    fn setup(&self, stored: Option<SessionRecord>, prompt: String) -> Result<RunSetup, CliError> {
+        let Run { invocation, workplace, .. } = self;
+        let session = self.session_setup(stored.as_ref())?;
         let which = match stored {
-            // A conversation goes on where it is, from wherever that is asked for.
-            Some(record) => {
-                session.setting.folder = record.session.folder;
-                Which::Stored(record.session.id)
-            }
+            Some(record) => Which::Stored(record.session.id),
             None => Which::New(NewSession {
                 id: workplace.owner.new_session(),
                 name: None,
@@ -266,13 +279,11 @@ enum WentOn {
 /// the same, as in a conversation.
 async fn take_up(
     invocation: &Invocation,
-    settings: &Settings,
     workplace: &Workplace,
-    session: &SessionId,
+    opening: Opening<'_>,
 ) -> Result<Recovered, CliError> {
-    let patience = session_choice::Patience::of(settings, invocation);
-    session_choice::hold_in_time(&workplace.store, &workplace.owner, (session, patience)).await?;
-    let recovered = orphans::take_up(invocation, workplace, &Orphans::OfSession(session.clone())).await?;
+    session_choice::hold_in_time(opening).await?;
+    let recovered = orphans::take_up(invocation, workplace, &Orphans::OfSession(opening.id.clone())).await?;
     if recovered.resumed > 0 {
         invocation.voice().tell("note: the prompt is asked when their results are there");
     }

@@ -59,8 +59,8 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     worked.map(|exit| signals.told().map_or(exit, Asked::exit))
 }
 
-/// Finds what is meant and opens the workplace. A worker that nobody waits for has the only hand for its work: it waits for a state
-/// folder that cannot be used at the moment.
+/// Finds what is meant and opens the workplace. A worker that nobody waits for has the only hand for its work: it waits
+/// for a state folder that cannot be used at the moment.
 async fn begun(
     invocation: &Invocation,
     settings: &Settings,
@@ -116,7 +116,7 @@ struct Watched<'a> {
 /// A look at what there is to do.
 struct Look {
     recovered: Recovered,
-    /// What is open of what was named.
+    /// What is open of what was named, and of what was taken up with it.
     open: Vec<DelegationRecord>,
     /// What has settled and is left where it is, since its session cannot be read.
     left: Vec<DelegationRecord>,
@@ -188,7 +188,8 @@ async fn look(
     };
     taken.extend(recovered.taken.iter().cloned());
     // Asked first: what settles after that is put aside before the next time it is asked.
-    let open = open(workplace, orphans).await?;
+    let mut open = open(workplace, orphans).await?;
+    add_taken(workplace, taken, &mut open).await?;
     let left = put_aside(workplace, taken).await?;
     Ok(Look { recovered, open, left })
 }
@@ -225,6 +226,29 @@ async fn open(workplace: &Workplace, orphans: &Orphans) -> Result<Vec<Delegation
             open
         }
     })
+}
+
+/// What this process has taken up is brought to its end here, also what is not below what was named: the subagent that
+/// had asked for that.
+async fn add_taken(
+    workplace: &Workplace,
+    taken: &HashSet<DelegationId>,
+    open: &mut Vec<DelegationRecord>,
+) -> Result<(), StoreError> {
+    for id in taken {
+        if open.iter().any(|known| known.accepted.delegation == *id) {
+            continue;
+        }
+        match workplace.store.delegation(id).await {
+            Ok(record) => open.extend(
+                record.filter(|record| !record.is_settled() && record.owner.id == workplace.owner.record.id),
+            ),
+            // Nobody can go on with it.
+            Err(StoreError::Corrupt(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Results of the shell have no conversation to go to: they are put aside for `legwork results`. Those of a conversation

@@ -191,6 +191,74 @@ fn k34_who_has_no_model_takes_no_session_from_a_process_that_stands_still() {
     );
 }
 
+/// What keeps somebody from talking in a session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Lacking {
+    Model,
+    Key,
+    /// The one that it belongs to.
+    Folder,
+    /// What was said in it cannot be read.
+    Words,
+}
+
+/// Whoever is refused has declared nobody gone before: that would cost the other process its work for nothing.
+#[test]
+fn k34_who_cannot_talk_in_a_session_takes_it_from_nobody_whatever_is_lacking() {
+    let verbs: [&[&str]; 3] =
+        [&["run", "and now?", "--resume"], &["chat", "--resume"], &["chat", "--session"]];
+    for lacking in [Lacking::Model, Lacking::Key, Lacking::Folder, Lacking::Words] {
+        for verb in verbs.iter().filter(|verb| lacking != Lacking::Folder || verb[1] != "--session") {
+            refused_beside_one_that_stands_still(lacking, verb);
+        }
+    }
+}
+
+#[track_caller]
+fn refused_beside_one_that_stands_still(lacking: Lacking, verb: &[&str]) {
+    let script = Script::from_fn(|talk: &Conversation| match talk.step() {
+        0 => say("hello"),
+        _ => gate("here").say("the answer"),
+    });
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    fs::create_dir(home.project().join("place")).expect("it is made");
+    let in_place = |order: &[&str]| hasty(home.legwork(&[order, &["--cwd", "place"]].concat()));
+    let holder = in_place(&["chat", "--session", "known"]).stdin("hi\nthis is the prompt\n").start();
+    server.gate("here").wait_reached();
+    holder.signal(Signal::SIGSTOP);
+    until_stale(&home);
+    let moved = home.project().join("moved");
+    let database = Connection::open(home.database()).expect("it opens");
+    let order = hasty(home.legwork(&[verb, &["known"]].concat()));
+    let order = match lacking {
+        Lacking::Model => without_model(in_place(&[verb, &["known"]].concat())),
+        Lacking::Key => {
+            without_model(in_place(&[verb, &["known"]].concat())).env("LEGWORK_MODEL", "openai/other")
+        }
+        Lacking::Folder => {
+            fs::rename(home.project().join("place"), moved).expect("it can be moved");
+            order
+        }
+        Lacking::Words => {
+            let damage = "UPDATE messages SET body = 'no JSON' WHERE seq = 1";
+            assert_eq!(database.execute(damage, ()), Ok(1));
+            in_place(&[verb, &["known"]].concat())
+        }
+    };
+    let refused = order.run();
+    assert_ne!(refused.code, 0, "{lacking:?} {verb:?}: {refused}");
+    holder.signal(Signal::SIGCONT);
+    server.gate("here").open();
+    let ended = holder.wait();
+    let told = format!("{lacking:?} {verb:?}: {refused}\n{ended}");
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (0, "hello\nthe answer\n"),
+        "something was taken from it: {told}"
+    );
+}
+
 /// Who has another model to talk with takes the session, and leaves the work that asks the first one to whoever has
 /// that: nothing of it is lost or done twice.
 #[test]

@@ -11,7 +11,7 @@ use legwork_testkit::server::{Script, ScriptedServer, Scripts, gate};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, Home, Order};
+use crate::harness::{Ended, Home, Order, until};
 
 /// A state folder with one delegation that has ended; its id.
 fn with_one(home: &Home) -> String {
@@ -278,11 +278,14 @@ fn k35_work_that_runs_can_be_looked_at_by_who_may_not_write() {
     let looked = home.legwork(&["ps", "--json"]).bound_by_rights().run();
     assert_eq!(looked.json()["delegations"][0]["delegation_id"], json!(id), "{looked}");
     assert_eq!(looked.json()["delegations"][0]["state"], json!("running"), "{looked}");
-    let waited = home.legwork(&["results", &id, "--wait", "--json"]).bound_by_rights().run();
-    waited.assert_refused(3, "state", &["cannot be written"]);
-    drop(rights);
+    let waiting = home.legwork(&["results", &id, "--wait", "--json"]).bound_by_rights().start();
+    until("it to wait", || waiting.stderr().contains("waits for process").then_some(()));
     server.gate("here").open();
     assert_eq!(running.wait().code, 0);
+    let waited = waiting.wait();
+    assert_eq!((waited.code, waited.statuses()), (0, vec!["completed".to_owned()]), "{waited}");
+    assert!(waited.stderr.contains("cannot be written"), "{waited}");
+    drop(rights);
 }
 
 #[test]

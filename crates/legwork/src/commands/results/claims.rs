@@ -1,9 +1,10 @@
-//! Which results are delivered by being printed: those of a shell that no process stands ready to print.
+//! Which results are delivered by being printed: those of a shell that no process stands ready to print, and that no
+//! subagent which goes on has asked for.
 
 use std::time::Duration;
 
 use legwork_core::batch::Unit;
-use legwork_core::below::Below;
+use legwork_core::below::{Below, Receiver};
 use legwork_core::delivery::DeliveryState;
 use legwork_core::ids::ClaimId;
 use legwork_core::ports::{SessionKind, Store, StoreError};
@@ -47,12 +48,19 @@ pub(super) async fn claim_unowned(
     }
 }
 
-/// Whether a conversation takes them, or the `delegate` that still runs prints them itself.
+/// Whether a conversation takes them, or the subagent that has asked for them, or the `delegate` that still runs prints
+/// them itself.
 async fn is_for_another(
     store: &dyn Store,
     record: &DelegationRecord,
     owner: &Owner,
 ) -> Result<bool, StoreError> {
+    match Receiver::of(store, record).await {
+        Ok(Receiver::Session | Receiver::With(..)) => {}
+        // It may go on, and may be mended.
+        Ok(Receiver::Caller(_)) | Err(StoreError::Corrupt(_)) => return Ok(true),
+        Err(error) => return Err(error),
+    }
     let session = match store.session(&record.accepted.lineage.session).await {
         Ok(session) => session,
         // It may be a conversation, and may be mended.

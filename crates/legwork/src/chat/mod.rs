@@ -34,7 +34,7 @@ pub use feed::Feed;
 pub use history::History;
 pub use host::Host;
 pub use painter::Painter;
-pub use plain::Plain;
+pub use plain::{Plain, print_last};
 pub use rows::Colours;
 pub use terminal::{RawTerminal, is_dumb, narrowing, size_now};
 pub use typing::Typing;

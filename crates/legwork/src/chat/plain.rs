@@ -196,6 +196,28 @@ impl Plain {
     }
 }
 
+/// Prints the answers that came while the conversation was closed: a turn that is let go of may still come to its end.
+///
+/// # Errors
+/// When stdout cannot be written; what is left is in the conversation.
+pub async fn print_last(feed: &Feed, signals: &mut Signals) -> Result<(), CliError> {
+    while !feed.is_empty() {
+        for event in feed.next().await {
+            if let SessionEvent::TurnEnded(report) = event
+                && report.ending == Ending::Answered
+                && let Some(answer) = &report.answer
+                && stdout::print_attended(wording::plain(answer).trim_end().to_owned(), signals)
+                    .await?
+                    .is_some()
+            {
+                // Its time is over, and nobody reads.
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The lines of stdin. They are read on a thread of their own that nobody waits for: a read of a terminal or a pipe cannot be
 /// ended from outside, and the thread goes with the program.
 fn read_lines() -> mpsc::Receiver<io::Result<String>> {

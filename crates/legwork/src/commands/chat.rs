@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::args::ChatArgs;
 use crate::chat::{
     Backstage, Colours, Dialogue, Feed, History, Host, Painter, Plain, RawTerminal, Size, Sources, Typing,
-    View, Who, is_dumb, narrowing, size_now,
+    View, Who, is_dumb, narrowing, print_last, size_now,
 };
 use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
@@ -100,7 +100,13 @@ pub async fn run(invocation: &Invocation, args: &ChatArgs) -> Result<Exit, CliEr
                 // Whoever opens the session next goes on with what was cut off.
                 StopReason::Shutdown
             };
+            let feed = Arc::clone(&open.feed);
             last_words.extend(leave(invocation, &workplace, (open, &mut signals), reason).await);
+            if way != Way::Terminal
+                && let Err(error) = print_last(&feed, &mut signals).await
+            {
+                last_words.push(error.in_a_line());
+            }
             outcome
         }
         Err(error) => Err(error),

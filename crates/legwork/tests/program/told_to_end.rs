@@ -92,6 +92,21 @@ fn k33_a_command_of_the_turn_itself_comes_to_its_end_and_the_next_is_made_by_who
 }
 
 #[test]
+fn k33_a_conversation_over_lines_prints_the_answer_that_comes_within_its_grace() {
+    let server = ScriptedServer::start(blue());
+    let home = Home::with(&server);
+    let order = home.legwork(&["chat"]).set("stop_grace_ms", 30_000).stdin("the question\n");
+    let running = order.start();
+    server.gate("reply").wait_reached();
+    running.signal(Signal::SIGTERM);
+    // It is told apart from an answer in good time by its exit code.
+    server.gate("reply").open();
+    let ended = running.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (143, "it is blue\n"), "{ended}");
+    assert!(history(&home).last().is_some_and(|last| last.to_string().contains("it is blue")));
+}
+
+#[test]
 fn k33_a_reply_of_the_turn_itself_comes_to_its_end_and_is_not_paid_for_again() {
     for verb in ["run", "chat"] {
         let server = ScriptedServer::start(blue());

@@ -110,7 +110,11 @@ impl<'a> Asking<'a> {
                 }
                 Some(Ok(Heard::Thinking(text))) => self.teller.take(Kind::Thinking, &text),
                 Some(Ok(Heard::Moved)) => self.teller.moved(),
-                Some(Ok(Heard::Retrying(retrying))) => self.begin_anew(told(retrying)),
+                Some(Ok(Heard::Retrying(retrying))) => {
+                    // Until the next attempt nothing is to be heard of the model.
+                    self.silent_at += retrying.pause;
+                    self.begin_anew(told(retrying));
+                }
                 Some(Ok(Heard::StoodIn(stood_in))) => {
                     self.begin_anew(replaced(stood_in));
                     return Ok(Answer::FromAnother);
@@ -161,8 +165,13 @@ fn seed(agent: &Agent, number: u32) -> u64 {
 
 fn told(retrying: Retrying) -> LineEvent {
     let Retrying { error, attempt, attempts_max, pause } = retrying;
+    let attempt = match attempts_max {
+        Some(most) => format!("attempt {attempt} of {most}"),
+        None => format!("attempt {attempt}"),
+    };
     LineEvent::Retrying {
-        error: format!("attempt {attempt} of {attempts_max}: {}", error.message),
+        reason: error.reason,
+        error: format!("{attempt}: {}", error.message),
         pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
     }
 }

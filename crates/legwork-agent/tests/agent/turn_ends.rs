@@ -2,6 +2,7 @@
 
 use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
 use legwork_agent::models::{ModelError, ReplyPart};
+use legwork_agent::turn::TurnLimits;
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::pulse::LineEvent;
@@ -204,6 +205,19 @@ async fn small_pieces_of_a_reply_are_told_together() {
     assert_eq!(bench.line.words(), ["asked", "thinking hm", "thinking , so", "text It is blue."]);
 }
 
+/// A wait that was told is no silence of the model, however long it is.
+#[tokio::test(start_paused = true)]
+async fn k28_a_wait_that_is_longer_than_a_model_may_be_silent_is_waited() {
+    let wait = TurnLimits::default().silence_max + Duration::from_secs(100);
+    let limited = ModelError {
+        retryable: true,
+        retry_after: Some(wait),
+        ..failure(FailureReason::RateLimit, "429 slow down")
+    };
+    let bench = bench([Say::Fail("", limited), Say::Text("blue")]);
+    assert_eq!(ended(&bench.run().await), (Ending::Answered, Some("blue")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn k28_a_passing_failure_is_told_and_asked_again_as_the_same_call() {
     let passing = |wait| ModelError {
@@ -219,7 +233,7 @@ async fn k28_a_passing_failure_is_told_and_asked_again_as_the_same_call() {
     assert_eq!((ended(&report), report.model_calls), ((Ending::Answered, Some("blue")), 1));
     let events = bench.line.events();
     let pauses = events.iter().filter_map(|event| match event {
-        LineEvent::Retrying { error, pause_ms } if error.ends_with("429 slow down") => Some(*pause_ms),
+        LineEvent::Retrying { error, pause_ms, .. } if error.ends_with("429 slow down") => Some(*pause_ms),
         _ => None,
     });
     let pauses: Vec<u64> = pauses.collect();

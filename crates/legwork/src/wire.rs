@@ -103,6 +103,7 @@ impl Workplace {
     /// # Errors
     /// When no model is configured, or the state folder or the system cannot be used. Nothing runs then.
     pub async fn open(invocation: &Invocation, settings: &Settings) -> Result<Workplace, CliError> {
+        invocation.paths.work_can_begin()?;
         Workplace::open_with(invocation, settings, Models::resolve(invocation, settings).await?).await
     }
 

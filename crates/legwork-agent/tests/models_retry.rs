@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::stream;
 use legwork_agent::models::{
     BegunReply, Chain, Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart,
-    ReplyStream, RetryPolicy, Retrying, ask,
+    ReplyStream, RetryPolicy, Retrying, Spent, ask,
 };
 use legwork_core::message::{Author, Message};
 use legwork_core::report::{Cost, FailureReason, Usage};
@@ -51,7 +51,13 @@ impl Model for Attempts {
 }
 
 fn error(reason: FailureReason, retryable: bool) -> ModelError {
-    ModelError { reason, message: "HTTP 500: oh".into(), retryable, retry_after: None }
+    ModelError {
+        reason,
+        message: "HTTP 500: oh".into(),
+        retryable,
+        retry_after: None,
+        spent: Spent::default(),
+    }
 }
 
 fn passing() -> Vec<Part> {

@@ -1,7 +1,7 @@
 //! The ways in which a turn ends, and what its report says.
 
 use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
-use legwork_agent::models::{ModelError, ReplyPart};
+use legwork_agent::models::{ModelError, ReplyPart, Spent};
 use legwork_agent::turn::TurnLimits;
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
@@ -203,6 +203,24 @@ async fn small_pieces_of_a_reply_are_told_together() {
     let bench = bench([Say::Parts(parts)]);
     bench.run().await;
     assert_eq!(bench.line.words(), ["asked", "thinking hm", "thinking , so", "text It is blue."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_28_what_a_provider_told_of_calls_that_failed_is_counted_once() {
+    let usage = Usage { input: 1000, output: 7, ..Usage::default() };
+    let spent = Spent { usage, cost: Cost::MicroUsd(500) };
+    let passing = || ModelError { retryable: true, spent, ..failure(FailureReason::ServerError, "oh") };
+    let plain = bench([Say::Text("blue")]).run().await;
+    let cases = [
+        (vec![Say::Fail("", passing()), Say::Fail("", passing()), Say::Text("blue")], 2, plain.usage),
+        (vec![Say::Fail("half", ModelError { retryable: false, ..passing() })], 1, Usage::default()),
+    ];
+    for (script, failures, others) in cases {
+        let report = bench(script).run().await;
+        let wanted = (others.input + failures * 1000, others.output + failures * 7);
+        assert_eq!((report.usage.input, report.usage.output), wanted, "{report:?}");
+        assert!(report.cost.usd() >= failures as f64 * 500.0 / 1e6, "{report:?}");
+    }
 }
 
 /// A wait that was told is no silence of the model, however long it is.

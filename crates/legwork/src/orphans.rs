@@ -180,7 +180,7 @@ impl Watch<'_> {
         }
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
         if self.invocation.voice().is_aloud() && recovered != self.before {
-            tell_anew(self.workplace, Origin::Died, (&recovered, &self.before)).await;
+            tell_anew(self.workplace, Origin::Died, &recovered, &self.before).await;
         }
         self.before = recovered;
         Ok(())
@@ -339,7 +339,7 @@ pub fn with_model(id: &DelegationId, model: &str) -> String {
 
 /// Says what recovery did and what it could not do, one line each. What cannot be read, and what waits for something
 /// that is lacking here, was named `before` where it is the same.
-pub async fn tell_anew(workplace: &Workplace, origin: Origin, (recovered, before): (&Recovered, &Recovered)) {
+pub async fn tell_anew(workplace: &Workplace, origin: Origin, recovered: &Recovered, before: &Recovered) {
     let mut new = recovered.clone();
     new.unreadable.retain(|id| !before.unreadable.contains(id));
     new.lacking.retain(|lacking| !before.lacking.contains(lacking));

@@ -149,7 +149,7 @@ async fn work(
                     tell_of_pause(invocation, workplace).await;
                 }
                 if voice.is_aloud() && recovered != before {
-                    orphans::tell_anew(workplace, origin, (&recovered, &before)).await;
+                    orphans::tell_anew(workplace, origin, &recovered, &before).await;
                 }
                 if let Some(ended) = ended(watched, &recovered, &open).await {
                     return ended;

@@ -9,7 +9,7 @@ use legwork_core::letters::{reorders_or_hides, separates_lines};
 pub(crate) const MARK: &str = "| ";
 
 /// Every line of `text` behind the mark. All that any reader takes for the end of a line ends one here; other control
-/// characters are replaced.
+/// characters are replaced, and letters that hide or reorder others are left out: a model reads what people cannot see.
 pub(crate) fn quote(text: &str) -> String {
     let text = text.trim_end();
     let mut quoted = String::with_capacity(MARK.len() + text.len() + text.len() / 16);
@@ -24,6 +24,7 @@ pub(crate) fn quote(text: &str) -> String {
             }
             '\t' => quoted.push(char),
             control if control.is_control() => quoted.push(char::REPLACEMENT_CHARACTER),
+            hidden if reorders_or_hides(hidden) => {}
             other => quoted.push(other),
         }
     }
@@ -49,6 +50,14 @@ mod tests {
         assert!(quoted.lines().all(|line| line.starts_with(MARK)), "{quoted}");
         assert!(!quoted.chars().any(|char| char.is_control() && char != '\n'), "{quoted:?}");
         assert_eq!(quoted.lines().count(), 9, "{quoted:?}");
+    }
+
+    #[test]
+    fn inv_27_a_quoted_text_holds_no_letter_that_a_person_would_not_see() {
+        let hidden = "\u{e0041}\u{e0042}\u{200b}\u{202e}\u{2060}\u{feff}\u{fff9}";
+        assert_eq!(quote(&format!("see {hidden}this\n{hidden}and that")), "| see this\n| and that");
+        let whole = "👩\u{200d}💻 می\u{200c}خواهم";
+        assert_eq!(quote(whole), format!("| {whole}"));
     }
 
     #[test]

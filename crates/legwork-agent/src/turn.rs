@@ -337,6 +337,7 @@ impl Turn<'_> {
         let mut answered = self.heard(Asking::aloud(agent, call)).await?;
         if let Ok(reply) = &mut answered {
             self.counted(load, reply);
+            self.tally.charge(reply);
         }
         Ok(answered)
     }
@@ -355,6 +356,7 @@ impl Turn<'_> {
                 },
                 heard = asking.go_on() => Ok(heard),
             };
+            self.tally.in_vain += asking.take_spent();
             if let Some(text) = asking.unfinished() {
                 text.clone_into(&mut self.tally.unfinished);
             }

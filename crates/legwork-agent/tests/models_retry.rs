@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::stream;
 use legwork_agent::models::{
     BegunReply, Chain, Heard, HeardStream, Model, ModelError, ModelFacts, ModelRequest, ReplyPart,
-    ReplyStream, RetryPolicy, Retrying, ask,
+    ReplyStream, RetryPolicy, Retrying, Spent, ask,
 };
 use legwork_core::message::{Author, Message};
 use legwork_core::report::{Cost, FailureReason, Usage};
@@ -51,7 +51,13 @@ impl Model for Attempts {
 }
 
 fn error(reason: FailureReason, retryable: bool) -> ModelError {
-    ModelError { reason, message: "HTTP 500: oh".into(), retryable, retry_after: None }
+    ModelError {
+        reason,
+        message: "HTTP 500: oh".into(),
+        retryable,
+        retry_after: None,
+        spent: Spent::default(),
+    }
 }
 
 fn passing() -> Vec<Part> {
@@ -107,7 +113,7 @@ async fn k28_failures_that_pass_are_outlived_after_growing_pauses() {
     }
     let told: Vec<_> =
         retries(&heard).iter().map(|retrying| (retrying.attempt, retrying.attempts_max)).collect();
-    assert_eq!(told, [(1, 6), (2, 6), (3, 6)]);
+    assert_eq!(told, [(1, Some(6)), (2, Some(6)), (3, Some(6))]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,13 +145,98 @@ async fn k28_the_wait_that_the_provider_asks_for_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn k28_a_wait_beyond_the_limit_is_not_slept_through_in_silence() {
-    let model = Attempts::new([asked_to_wait(86_400)]);
+    for (throttled_s, words) in [
+        (0, "86400 s, more than the limit of 120 s"),
+        (900, "86400 s; it is waited for 900 s in all, `delegation.throttled_seconds`"),
+    ] {
+        let model = Attempts::new([asked_to_wait(86_400)]);
+        let before = Instant::now();
+        let heard: Vec<_> = listen(&model, patient(throttled_s), 7).collect().await;
+        let [Err(error)] = heard.as_slice() else { panic!("one error: {heard:?}") };
+        assert!(error.message.contains(words), "{error:?}");
+        assert_eq!(error.reason, FailureReason::RateLimit);
+        assert!(before.elapsed() < Duration::from_secs(1));
+    }
+}
+
+fn patient(throttled_s: u64) -> RetryPolicy {
+    RetryPolicy { throttled_max: Duration::from_secs(throttled_s), ..RetryPolicy::default() }
+}
+
+fn throttled(reason: FailureReason) -> Vec<Part> {
+    vec![Err(error(reason, true))]
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_a_model_that_limits_its_callers_for_minutes_is_outlived() {
+    for reason in [FailureReason::RateLimit, FailureReason::Overloaded] {
+        let model = Attempts::new((0..12).map(|_| throttled(reason)).chain([good()]));
+        let before = Instant::now();
+        let heard = heard(&model).await;
+        assert!(matches!(heard.last(), Some(Ok(Heard::Done(_)))), "{heard:?}");
+        assert!(before.elapsed() > Duration::from_secs(180), "{:?}", before.elapsed());
+        let gaps = model.gaps();
+        assert!(gaps[5..].iter().all(|gap| *gap >= Duration::from_secs(30)), "{gaps:?}");
+        let told: Vec<_> = retries(&heard).iter().map(|told| (told.attempt, told.attempts_max)).collect();
+        assert_eq!((told[4], told[5], told[11]), ((5, Some(6)), (6, None), (12, None)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_a_wait_of_minutes_that_a_limiting_provider_asks_for_is_kept() {
+    let model = Attempts::new([asked_to_wait(600), good()]);
+    let heard = heard(&model).await;
+    assert!(matches!(heard.last(), Some(Ok(Heard::Done(_)))), "{heard:?}");
+    assert!(model.gaps()[0] >= Duration::from_secs(600), "{:?}", model.gaps());
+}
+
+#[tokio::test(start_paused = true)]
+async fn k28_the_wait_for_a_model_that_limits_its_callers_ends_at_its_limit_and_names_it() {
+    let model = Attempts::new((0..40).map(|_| throttled(FailureReason::RateLimit)));
     let before = Instant::now();
     let heard = heard(&model).await;
-    let [Err(error)] = heard.as_slice() else { panic!("one error: {heard:?}") };
-    assert!(error.message.contains("86400 s, more than the limit of 120 s"), "{error:?}");
-    assert_eq!(error.reason, FailureReason::RateLimit);
-    assert!(before.elapsed() < Duration::from_secs(1));
+    let waited = before.elapsed();
+    assert!(waited >= Duration::from_secs(900) && waited < Duration::from_secs(901), "{waited:?}");
+    let Some(Err(error)) = heard.last() else { panic!("an error: {heard:?}") };
+    let words = format!("given up after {} attempts; it is waited for 900 s in all", model.count());
+    assert!(error.message.contains(&words), "{error:?}");
+    assert!(error.message.contains("`delegation.throttled_seconds`"), "{error:?}");
+}
+
+/// The time in which a limit is waited for takes nothing from the tries of other failures, nor they from it.
+#[tokio::test(start_paused = true)]
+async fn k28_another_failure_amid_a_limit_has_its_own_tries() {
+    let limited = || (0..9).map(|_| throttled(FailureReason::RateLimit));
+    let model = Attempts::new(limited().chain([passing(), passing()]).chain([good()]));
+    let heard = heard(&model).await;
+    assert!(matches!(heard.last(), Some(Ok(Heard::Done(_)))), "{heard:?}");
+    let forever = Attempts::new((0..200).map(|turn| match turn % 2 {
+        0 => throttled(FailureReason::RateLimit),
+        _ => passing(),
+    }));
+    let before = Instant::now();
+    let heard: Vec<_> = listen(&forever, RetryPolicy::default(), 7).collect().await;
+    assert!(matches!(heard.last(), Some(Err(_))), "{heard:?}");
+    assert!(before.elapsed() < Duration::from_secs(1200), "{:?}", before.elapsed());
+}
+
+/// Proves CRED-14: while another may stand in a limit is not waited for; the last of a chain has nobody behind it.
+#[tokio::test(start_paused = true)]
+async fn cred_14_the_chain_comes_before_the_wait_for_a_model_that_limits_its_callers() {
+    let first = failing(FailureReason::RateLimit, 6);
+    let limited = (0..9).map(|_| throttled(FailureReason::RateLimit));
+    let second = Attempts::new(limited.chain([good()]));
+    let links: [Arc<dyn Model>; 2] = [first.clone(), second.clone()];
+    let end = end_of(&Arc::new(Chain::new(Arc::from(links)))).await;
+    assert!(matches!(end, Ok(Heard::Done(_))), "{end:?}");
+    assert_eq!((first.count(), second.count()), (6, 10));
+    let both = [failing(FailureReason::RateLimit, 6), failing(FailureReason::RateLimit, 200)];
+    let links: [Arc<dyn Model>; 2] = [both[0].clone(), both[1].clone()];
+    let Err(error) = end_of(&Arc::new(Chain::new(Arc::from(links)))).await else {
+        panic!("it cannot answer")
+    };
+    assert!(error.message.contains("given up after 6 attempts); "), "each is told of: {error:?}");
+    assert!(error.message.contains("delegation.throttled_seconds"), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,6 +275,7 @@ const UNWATCHED: RetryPolicy = RetryPolicy {
     pause_min: Duration::from_secs(1),
     pause_max: Duration::from_secs(30),
     wait_max: Duration::from_secs(120),
+    throttled_max: Duration::from_secs(900),
     begun: BegunReply::AskedAgain,
 };
 

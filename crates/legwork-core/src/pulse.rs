@@ -1,9 +1,10 @@
 //! The pulse of a running child: counted facts about its progress, folded from what it tells on its line. Stuck is
 //! told from slow by the pulse, not by age (invariant 8).
 
-use crate::report::{Cost, Usage};
+use crate::report::{Cost, FailureReason, Usage};
 use crate::spans::Reading;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What a child tells on its line, once for each thing that happens.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub enum LineEvent {
     },
     /// A model call failed and will be made again after a pause.
     Retrying {
+        /// The class of failure.
+        reason: FailureReason,
         /// What went wrong, in one line.
         error: String,
         /// Milliseconds until the next try.
@@ -84,6 +87,22 @@ pub enum Phase {
     Children,
 }
 
+/// A wait that was decided before a model is asked again: it is neither silence nor work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Why the model is not asked now.
+    pub reason: FailureReason,
+    /// Milliseconds from the last move to the next try.
+    pub pause_ms: u64,
+}
+
+impl Pause {
+    /// How long it is in all.
+    pub fn length(self) -> Duration {
+        Duration::from_millis(self.pause_ms)
+    }
+}
+
 /// The counted facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pulse {
@@ -99,6 +118,9 @@ pub struct Pulse {
     pub usage: Usage,
     /// Price so far.
     pub cost: Cost,
+    /// The wait that began with the last move, if one did. Pulses that were stored before this was told have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// Attempts that ended with their processes. Pulses that were stored before this was told have none.
     #[serde(default, skip_serializing_if = "Deaths::are_none")]
     pub deaths: Deaths,
@@ -147,6 +169,7 @@ impl Pulse {
     /// Folds one event into the pulse.
     pub fn apply(&mut self, event: &LineEvent) {
         self.beat += 1;
+        self.pause = None;
         match event {
             LineEvent::ModelCalled => {
                 self.phase = Phase::Model;
@@ -161,23 +184,30 @@ impl Pulse {
                 self.tool_calls += 1;
             }
             LineEvent::ToolEnded { .. } => self.phase = Phase::Model,
-            LineEvent::Text(_)
-            | LineEvent::Thinking(_)
-            | LineEvent::Retrying { .. }
-            | LineEvent::ToolMoved
-            | LineEvent::Note(_) => {}
+            LineEvent::Retrying { reason, pause_ms, .. } => {
+                self.pause = Some(Pause { reason: *reason, pause_ms: *pause_ms });
+            }
+            LineEvent::Text(_) | LineEvent::Thinking(_) | LineEvent::ToolMoved | LineEvent::Note(_) => {}
         }
     }
 
     /// The pulse of a child that another attempt begins, with what was counted before.
     pub fn begun_again(&self) -> Pulse {
-        Pulse { beat: self.beat + 1, phase: Phase::Starting, reading: None, ..self.clone() }
+        Pulse { beat: self.beat + 1, phase: Phase::Starting, pause: None, reading: None, ..self.clone() }
     }
 
     /// The child waits for its own children from now on.
     pub fn wait_for_children(&mut self) {
         self.beat += 1;
         self.phase = Phase::Children;
+        self.pause = None;
+    }
+
+    /// Why the next try of a model is waited for, and how long it still is, when nothing has moved for `quiet`.
+    pub fn pausing(&self, quiet: Duration) -> Option<(FailureReason, Duration)> {
+        let pause = self.pause?;
+        let left = pause.length().checked_sub(quiet)?;
+        Some((pause.reason, left))
     }
 
     /// The word for the phase, as lists show it.
@@ -206,6 +236,28 @@ mod tests {
         assert_eq!(deaths.but_not(4).and(4, 5).in_a_row, 3, "one that was let go of is none");
         assert_eq!(deaths.but_not(4).and(5, 5).in_a_row, 4, "and begins nothing anew");
         assert_eq!(deaths.and(4, 6), Deaths { in_a_row: 1, attempt: 4, steps: 6 }, "a step begins anew");
+    }
+
+    #[test]
+    fn stall_04_a_pause_is_told_until_it_is_over_or_anything_else_happens() {
+        let retrying = LineEvent::Retrying {
+            reason: FailureReason::RateLimit,
+            error: "429".to_owned(),
+            pause_ms: 40_000,
+        };
+        let mut pulse = Pulse::default();
+        pulse.apply(&LineEvent::ModelCalled);
+        pulse.apply(&retrying);
+        let left = |pulse: &Pulse, quiet| pulse.pausing(Duration::from_secs(quiet)).map(|(_, left)| left);
+        assert_eq!(left(&pulse, 10), Some(Duration::from_secs(30)));
+        assert_eq!(left(&pulse, 41), None);
+        let text = serde_json::to_string(&pulse).expect("it is written");
+        assert_eq!(serde_json::from_str::<Pulse>(&text).expect("it is read"), pulse);
+        for event in [LineEvent::Text("a".to_owned()), LineEvent::Note("another is asked".to_owned())] {
+            let mut moved = pulse.clone();
+            moved.apply(&event);
+            assert_eq!(left(&moved, 0), None, "{event:?}");
+        }
     }
 
     #[test]

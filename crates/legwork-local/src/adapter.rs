@@ -7,7 +7,9 @@ use crate::demand::{self, Made, Wish};
 use crate::engine::{Ending, Engine, EngineError, Event, Replies, Request, Shape, Tally, WINDOW};
 use crate::prompt::{self, Shown};
 use futures::stream::{self, StreamExt};
-use legwork_agent::models::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};
+use legwork_agent::models::{
+    Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, Spent, ToolSpec,
+};
 use legwork_core::message::{Author, Message, Part, ToolCall, ToolResult};
 use legwork_core::report::{Cost, FailureReason, Usage};
 use legwork_core::step::{Finish, Reply};
@@ -268,7 +270,7 @@ fn model_error(error: &EngineError) -> ModelError {
 
 /// Asking the same again would give the same, so nothing is retried.
 fn refused(reason: FailureReason, message: String) -> ModelError {
-    ModelError { reason, message, retryable: false, retry_after: None }
+    ModelError { reason, message, retryable: false, retry_after: None, spent: Spent::default() }
 }
 
 #[cfg(test)]

@@ -75,9 +75,16 @@ async fn handed_over(
 
 /// Who left the work that is taken over.
 #[derive(Clone, Copy)]
-enum Origin {
+pub enum Origin {
+    /// A process that died.
     Died,
+    /// One that has ended, in whatever way.
+    Ended,
+    /// One that started the worker in which this is for it.
+    LeftHere,
+    /// One that started another worker for it.
     LeftToAWorker,
+    /// Both of those.
     Both,
 }
 
@@ -93,6 +100,8 @@ impl Origin {
     fn words(self) -> &'static str {
         match self {
             Origin::Died => "of a process that died",
+            Origin::Ended => "of a process that has ended",
+            Origin::LeftHere => "left to this worker",
             Origin::LeftToAWorker => "left to a worker that has not begun",
             Origin::Both => "of a process that died, or left to a worker that has not begun",
         }
@@ -171,7 +180,7 @@ impl Watch<'_> {
         }
         let recovered = self.workplace.handle.recover(&Orphans::OfSession(self.session.clone())).await?;
         if self.invocation.voice().is_aloud() && recovered != self.before {
-            tell_anew(self.workplace, &recovered, &self.before).await;
+            tell_anew(self.workplace, Origin::Died, &recovered, &self.before).await;
         }
         self.before = recovered;
         Ok(())
@@ -357,11 +366,11 @@ pub fn with_model(id: &DelegationId, model: &str) -> String {
 
 /// Says what recovery did and what it could not do, one line each. What cannot be read, and what waits for something
 /// that is lacking here, was named `before` where it is the same.
-pub async fn tell_anew(workplace: &Workplace, recovered: &Recovered, before: &Recovered) {
+pub async fn tell_anew(workplace: &Workplace, origin: Origin, recovered: &Recovered, before: &Recovered) {
     let mut new = recovered.clone();
     new.unreadable.retain(|id| !before.unreadable.contains(id));
     new.lacking.retain(|lacking| !before.lacking.contains(lacking));
-    tell(&new, Origin::Died);
+    tell(&new, origin);
     tell_of_lacking(workplace, &new.lacking).await;
 }
 
@@ -399,7 +408,7 @@ async fn tell_of_lacking(workplace: &Workplace, lacking: &[(DelegationId, String
         let waiting = Waiting::of(workplace, delegation).await;
         let who = waiting.who(delegation);
         let how = waiting.way_on.map(|line| format!("; {line} goes on with it")).unwrap_or_default();
-        stderr::tell(&format!("note: {who}, of a process that died, waits: {lacks}{how}"));
+        stderr::tell(&format!("note: {who} waits for somebody who can go on with it: {lacks}{how}"));
     }
 }
 

@@ -20,6 +20,9 @@ pub enum PathsError {
     /// The working folder does not exist or cannot be entered.
     #[error("the working folder {} cannot be used: {cause}", path.display())]
     WorkingFolder { path: PathBuf, cause: io::Error },
+    /// Its name cannot be stored with the work, nor told to a model.
+    #[error("the name of the working folder {path:?} is not UTF-8; nothing was started")]
+    NoText { path: PathBuf },
     /// Nothing says where the state belongs.
     #[error("the state folder is not known: neither HOME nor XDG_STATE_HOME is set")]
     NoState,
@@ -38,6 +41,7 @@ impl From<PathsError> for CliError {
     fn from(error: PathsError) -> CliError {
         let (kind, hint) = match &error {
             PathsError::WorkingFolder { .. } => (Kind::Usage, "name an existing folder with --cwd"),
+            PathsError::NoText { .. } => (Kind::Usage, "rename it, or name another folder with --cwd"),
             PathsError::NoState => {
                 (Kind::State, "set HOME, or name a folder with --state-dir or LEGWORK_STATE_DIR")
             }
@@ -80,8 +84,7 @@ impl Paths {
     /// # Errors
     /// When the working folder does not exist.
     pub fn find(named: &Named<'_>, environment: &Environment) -> Result<Paths, PathsError> {
-        let started_in = std::env::current_dir()
-            .map_err(|cause| PathsError::WorkingFolder { path: PathBuf::from("."), cause })?;
+        let started_in = started_in(named, environment)?;
         let absolute = |path: &Path| started_in.join(path);
         let xdg = |variable, fallback| xdg_folder(environment, variable, fallback);
         let state = named.state_dir.map(Path::to_owned).or_else(|| environment.path(STATE_DIR));
@@ -101,6 +104,17 @@ impl Paths {
     /// The folder that agents work in.
     pub fn working_folder(&self) -> &Path {
         &self.working_folder
+    }
+
+    /// Makes sure that work can be begun in the working folder: its name is stored, and what goes on later must find it.
+    ///
+    /// # Errors
+    /// When it is not text.
+    pub fn work_can_begin(&self) -> Result<(), PathsError> {
+        match self.working_folder.to_str() {
+            Some(_) => Ok(()),
+            None => Err(PathsError::NoText { path: self.working_folder.clone() }),
+        }
     }
 
     /// The same as it is stored with what belongs to it.
@@ -224,6 +238,28 @@ fn in_the_way(folder: &Path) -> Option<PathsError> {
         (false, false) => "no folder",
     };
     Some(PathsError::InTheWay { path: path.to_owned(), what })
+}
+
+/// The folder that the program was started in. One that is gone is only missed where something is to be found from it.
+fn started_in(named: &Named<'_>, environment: &Environment) -> Result<PathBuf, PathsError> {
+    let cause = match std::env::current_dir() {
+        Ok(folder) => return Ok(folder),
+        Err(cause) => cause,
+    };
+    let state = environment.path(STATE_DIR);
+    let others = [named.state_dir, named.config, state.as_deref()];
+    let is_missed = others.into_iter().flatten().any(Path::is_relative);
+    match named.cwd.filter(|cwd| cwd.is_absolute() && !is_missed) {
+        Some(cwd) => Ok(cwd.to_owned()),
+        None => Err(PathsError::WorkingFolder { path: left(), cause }),
+    }
+}
+
+/// What the folder was called that this program is in and that is gone, as far as the system tells.
+fn left() -> PathBuf {
+    let link = fs::read_link("/proc/self/cwd").unwrap_or_else(|_| PathBuf::from("."));
+    let name = link.to_str().and_then(|name| name.strip_suffix(" (deleted)")).map(PathBuf::from);
+    name.unwrap_or(link)
 }
 
 fn working_folder(started_in: &Path, named: Option<&Path>) -> Result<PathBuf, PathsError> {

@@ -22,8 +22,14 @@ impl From<StoreError> for CliError {
 /// # Errors
 /// When it cannot be used.
 pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteStore>>, CliError> {
-    let path = invocation.paths.state()?.database();
-    let store = SqliteStore::open_existing(&path, options(invocation)?)?;
+    let folder = invocation.paths.state()?;
+    let store = SqliteStore::open_existing(&folder.database(), options(invocation)?)?;
+    // Where a link leads nowhere the state is somewhere else, and "nothing" would be said of it wrongly.
+    if store.is_none()
+        && let Some(obstacle) = folder.obstacle()
+    {
+        return Err(obstacle.into());
+    }
     if let Some(why) = store.as_ref().and_then(SqliteStore::only_looks) {
         tell_only_looks(invocation, why);
     }

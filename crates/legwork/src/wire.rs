@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::hooks::{HOOK_LIMIT, HookRunner, Hooks, Unfired};
+use legwork_agent::models::RetryPolicy;
 use legwork_agent::process::{Shells, SystemProcesses};
 use legwork_agent::session::SessionSetup;
 use legwork_agent::tools::{
@@ -101,6 +102,7 @@ impl Workplace {
     /// # Errors
     /// When no model is configured, or the state folder or the system cannot be used. Nothing runs then.
     pub async fn open(invocation: &Invocation, settings: &Settings) -> Result<Workplace, CliError> {
+        invocation.paths.work_can_begin()?;
         Workplace::open_with(invocation, settings, Models::resolve(invocation, settings).await?).await
     }
 
@@ -224,7 +226,11 @@ impl Workplace {
             model: model.map_err(|error| CliError::new(Kind::NoModel, error))?,
             toolbox: self.tools(settings, bounds),
             commands: self.commands.clone(),
-            limits: limits(&settings.delegation),
+            limits: match bounds.reach {
+                // Somebody sits before it, and it tries again by itself what came back.
+                Reach::Push => patient(limits(&settings.delegation), Duration::ZERO),
+                Reach::History | Reach::Joined => limits(&settings.delegation),
+            },
             fence: Fence { owner: self.owner.record.id.clone(), epoch: Epoch::FIRST },
             setting,
             reach: bounds.reach,
@@ -392,7 +398,14 @@ async fn tell_of(
 
 /// The limits of every agent of this process.
 pub fn limits(settings: &DelegationSettings) -> TurnLimits {
-    TurnLimits { spawns_per_reply_max: settings.max_concurrent_children, ..TurnLimits::default() }
+    let limits =
+        TurnLimits { spawns_per_reply_max: settings.max_concurrent_children, ..TurnLimits::default() };
+    patient(limits, settings.throttled)
+}
+
+/// With so long a wait for a model that limits its callers.
+fn patient(limits: TurnLimits, throttled_max: Duration) -> TurnLimits {
+    TurnLimits { retry: RetryPolicy { throttled_max, ..limits.retry }, ..limits }
 }
 
 /// The limits of children: theirs is the size from which on histories are summarised early.

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use legwork_core::letters::{reorders_or_hides, separates_lines};
-use legwork_core::report::Cost;
+use legwork_core::pulse::Pulse;
+use legwork_core::report::{Cost, FailureReason};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// `45s`, `18m`, `3m5s`, `2h3m`; below ten seconds with one decimal.
@@ -53,6 +54,29 @@ pub fn one_line_of_columns(text: &str, columns: usize) -> String {
 pub fn plain(text: &str) -> String {
     let lines = text.chars().map(|letter| if separates_lines(letter) { '\n' } else { letter });
     lines.filter(|c| !reorders_or_hides(*c) && (!c.is_control() || matches!(c, '\n' | '\t'))).collect()
+}
+
+/// What a subagent waits for that is to ask its model again, when nothing of it has moved for `quiet`.
+pub fn pause(pulse: &Pulse, quiet: Duration) -> Option<String> {
+    let (reason, left) = pulse.pausing(quiet)?;
+    Some(format!("the model: {}, next try in {}", failing(reason), duration(left)))
+}
+
+/// How it is with a model that could not answer, in a word.
+pub fn failing(reason: FailureReason) -> &'static str {
+    match reason {
+        FailureReason::RateLimit => "throttled",
+        FailureReason::Overloaded => "overloaded",
+        FailureReason::Network => "out of reach",
+        FailureReason::Timeout => "silent",
+        FailureReason::ServerError
+        | FailureReason::Auth
+        | FailureReason::Billing
+        | FailureReason::ModelNotFound
+        | FailureReason::ContentPolicy
+        | FailureReason::ContextOverflow
+        | FailureReason::BadRequest => "failing",
+    }
 }
 
 /// `812`, `4.2k`, `1.3M`.

@@ -2,7 +2,7 @@
 //! one [`ModelError`]. It decides whether asking again may help; whether and when that happens is decided in `retry`.
 
 use super::link::{Fault, fault_in};
-use super::port::ModelError;
+use super::port::{ModelError, Spent};
 use super::retry_after;
 use super::words::{Words, reason, words_of_text};
 use legwork_core::report::{FailureReason, NetworkFault};
@@ -20,7 +20,7 @@ pub(super) fn model_error(error: &ProviderError) -> ModelError {
 /// A failure that the provider did not word.
 pub(super) fn plain(reason: FailureReason, message: impl Into<String>) -> ModelError {
     let retryable = reason.may_pass();
-    ModelError { reason, message: message.into(), retryable, retry_after: None }
+    ModelError { reason, message: message.into(), retryable, retry_after: None, spent: Spent::default() }
 }
 
 /// What a failure says about a call that the provider could not read, if that is all it says: Ollama reads the arguments
@@ -37,7 +37,7 @@ pub(super) fn of_error_object(body: &Value) -> ModelError {
     let status = words.status.unwrap_or(0);
     let reason = reason(status, &words).unwrap_or(FailureReason::ServerError);
     let message = format!("the provider reported an error within its reply: {}", words.message);
-    ModelError { reason, message, retryable: reason.may_pass(), retry_after: words.retry_after() }
+    ModelError { retry_after: words.retry_after(), ..plain(reason, message) }
 }
 
 fn of_fault(fault: &Fault) -> ModelError {
@@ -69,6 +69,7 @@ fn of_status(status: u16, headers: &reqwest::header::HeaderMap, body: &str) -> M
         message,
         retryable,
         retry_after: retry_after::read(headers).or_else(|| words.retry_after()),
+        spent: Spent::default(),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use http::root_cause;
 pub use http::{Proxies, SharedHttp};
 pub use key::ApiKey;
 pub use overrides::EXTRA_BODY;
-pub use port::{Link, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, ToolSpec};
+pub use port::{Link, Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, Spent, ToolSpec};
 pub use remote::{CallLimits, Protocol, RemoteModel, RemoteOptions, RouteError};
 pub use retry::{BegunReply, Heard, HeardStream, RetryPolicy, Retrying, StoodIn, ask};
 pub use scripted::{Script, ScriptError, Scripted};

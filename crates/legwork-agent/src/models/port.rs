@@ -3,9 +3,10 @@
 
 use futures::Stream;
 use legwork_core::message::Message;
-use legwork_core::report::FailureReason;
+use legwork_core::report::{Cost, FailureReason, Usage};
 use legwork_core::step::Reply;
 use serde_json::Value;
+use std::ops::AddAssign;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,4 +120,22 @@ pub struct ModelError {
     pub retryable: bool,
     /// How long the provider asked to wait.
     pub retry_after: Option<Duration>,
+    /// What it took all the same, as far as the provider told.
+    pub spent: Spent,
+}
+
+/// What a call took that came to nothing, as far as its provider told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Its tokens.
+    pub usage: Usage,
+    /// Its price.
+    pub cost: Cost,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Spent) {
+        self.usage += other.usage;
+        self.cost = self.cost.plus(other.cost);
+    }
 }

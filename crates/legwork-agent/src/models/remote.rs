@@ -13,13 +13,13 @@ use super::call_ids::CallIds;
 use super::carried::Thinker;
 use super::http::SharedHttp;
 use super::link::{Link, Way};
-use super::port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
+use super::port::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, Spent};
 use super::{convert, errors, reply};
 use futures::StreamExt;
 use futures::stream;
 use legwork_core::report::{Cost, FailureReason};
 use legwork_core::step::Reply;
-use rig_core::completion::{CompletionRequest, Reasoning};
+use rig_core::completion::{CompletionRequest, CompletionResponse, Reasoning};
 use rig_core::error::ProviderError;
 use rig_core::streaming::{CompletionStream, Item, PartKind, StreamEvent};
 use std::sync::{Arc, OnceLock};
@@ -142,7 +142,9 @@ impl Route {
 
     async fn finish(&self, stream: CompletionStream, mut ids: CallIds) -> Result<ReplyPart, ModelError> {
         let response = unheard(stream.finish()).await.map_err(|error| self.failure(&error))?;
-        let reply = reply::whole(response, &self.thinker, &mut ids).map_err(|error| self.masked(error))?;
+        let spent = self.spent(&response);
+        let reply = reply::whole(response, &self.thinker, &mut ids);
+        let reply = reply.map_err(|error| ModelError { spent, ..self.masked(error) })?;
         let cost = if self.wired.at_vendor { reply.cost } else { Cost::Unknown };
         Ok(ReplyPart::Done(Box::new(Reply { cost, ..reply })))
     }
@@ -156,7 +158,9 @@ impl Route {
         error: &ProviderError,
     ) -> Result<ReplyPart, ModelError> {
         let error = self.failure(error);
-        let Some(text) = errors::unreadable_call(&error) else { return Err(error) };
+        let Some(text) = errors::unreadable_call(&error) else {
+            return Err(ModelError { spent: self.spent(&stream.partial()), ..error });
+        };
         Ok(self.end_at(stream, ids, text.to_owned()))
     }
 
@@ -164,6 +168,12 @@ impl Route {
     fn end_at(&self, stream: &CompletionStream, mut ids: CallIds, text: String) -> ReplyPart {
         let reply = reply::with_unreadable_call(stream.partial(), text, &self.thinker, &mut ids);
         ReplyPart::Done(Box::new(Reply { cost: Cost::Unknown, ..reply }))
+    }
+
+    /// What a response took that is no reply.
+    fn spent(&self, response: &CompletionResponse) -> Spent {
+        let spent = reply::spent(response);
+        if self.wired.at_vendor { spent } else { Spent { cost: Cost::Unknown, ..spent } }
     }
 
     fn failure(&self, error: &ProviderError) -> ModelError {

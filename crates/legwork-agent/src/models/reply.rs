@@ -2,7 +2,7 @@
 
 use super::call_ids::CallIds;
 use super::carried::Thinker;
-use super::port::ModelError;
+use super::port::{ModelError, Spent};
 use super::words::words_of_text;
 use super::{convert, errors};
 use legwork_core::message::Message;
@@ -97,6 +97,11 @@ fn malformed_call(response: &CompletionResponse, reason: Option<&FinishReason>) 
         }
         Some(_) | None => None,
     }
+}
+
+/// What the provider told that a response took.
+pub(super) fn spent(response: &CompletionResponse) -> Spent {
+    Spent { usage: usage(&response.usage), cost: cost(&response.usage) }
 }
 
 fn usage(usage: &rig::Usage) -> Usage {

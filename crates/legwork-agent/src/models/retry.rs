@@ -1,11 +1,13 @@
 //! Asks a model again after a failure that may pass: how often, after which pause, and when it is no longer allowed.
 //!
 //! Where somebody reads along it asks again only as long as nothing of a reply was shown, because a reply must not be shown twice.
+//! A model that limits its callers is waited for by the clock, not by a number of tries, once no other stands in for it.
 //! It knows one call; a pause that all calls of an account share is not its business.
 
 use super::port::{Model, ModelError, ModelRequest, ReplyPart, ReplyStream};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::stream::{self, Stream, StreamExt};
+use legwork_core::report::FailureReason;
 use legwork_core::step::Reply;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,8 +27,12 @@ pub struct RetryPolicy {
     pub pause_min: Duration,
     /// Where the pauses stop growing.
     pub pause_max: Duration,
-    /// The longest wait that a provider may ask for; beyond it the call fails at once and says so.
+    /// The longest wait that a provider may ask for; beyond it the call fails at once and says so. One that limits its
+    /// callers may ask for as much as is left of the time below.
     pub wait_max: Duration,
+    /// How long a model is asked again in all that limits its callers or is overloaded, and for which no other stands in
+    /// (`delegation.throttled_seconds`); with nothing here it has the attempts of any other failure.
+    pub throttled_max: Duration,
     /// What a failure after the first word of a reply means.
     pub begun: BegunReply,
 }
@@ -41,13 +47,15 @@ pub enum BegunReply {
 }
 
 impl Default for RetryPolicy {
-    /// Six attempts within 31 to 62 s of pauses, and waits of at most two minutes.
+    /// Six attempts within 31 to 62 s of pauses, and waits of at most two minutes; a quarter of an hour for a model that limits
+    /// its callers.
     fn default() -> Self {
         RetryPolicy {
             attempts_max: 6,
             pause_min: Duration::from_secs(1),
             pause_max: Duration::from_secs(30),
             wait_max: Duration::from_secs(120),
+            throttled_max: Duration::from_secs(900),
             begun: BegunReply::Fails,
         }
     }
@@ -77,8 +85,8 @@ pub struct Retrying {
     pub error: ModelError,
     /// The number of the attempt that failed, from 1.
     pub attempt: u32,
-    /// How many there are at most.
-    pub attempts_max: u32,
+    /// How many there are at most; nothing where time is what ends them.
+    pub attempts_max: Option<u32>,
     /// How long it is until the next one.
     pub pause: Duration,
 }
@@ -110,7 +118,9 @@ pub fn ask(model: Arc<dyn Model>, request: ModelRequest, policy: RetryPolicy, se
         policy,
         seed,
         attempt: 0,
+        tries: 0,
         broken_off: 0,
+        throttled: Throttled::default(),
         failures: Vec::new(),
         state: State::Due,
     };
@@ -139,11 +149,23 @@ struct Asking {
     pauses: Box<dyn Iterator<Item = Duration> + Send>,
     /// Of the model that is asked now.
     attempt: u32,
+    /// Those of its attempts that are counted against the most there may be.
+    tries: u32,
     /// How many of its attempts broke off after a word.
     broken_off: u32,
+    throttled: Throttled,
     /// What became of the models before it.
     failures: Vec<String>,
     state: State,
+}
+
+/// How it is with a model that limits its callers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Throttled {
+    /// When it first said so; nothing once a word of a reply came.
+    since: Option<Instant>,
+    /// Whether it had its attempts, and the clock counts from now on.
+    is_waited_for: bool,
 }
 
 enum State {
@@ -164,6 +186,7 @@ impl Asking {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Due => {
                     self.attempt += 1;
+                    self.tries += 1;
                     self.state = State::Waiting(self.model.respond(self.request.clone()));
                 }
                 State::Pausing(until) => {
@@ -217,11 +240,26 @@ impl Asking {
         }
     }
 
-    /// What follows a failure that nobody must be spared: another attempt, another model, or the end.
+    /// What follows a failure that nobody must be spared: another attempt, another model, the wait for one that limits its
+    /// callers, or the end.
     fn after(&mut self, error: ModelError) -> Result<Heard, ModelError> {
-        match self.again(error) {
-            Ok(retrying) => Ok(Heard::Retrying(retrying)),
-            Err(error) => self.instead(error).map(Heard::StoodIn),
+        let throttled = throttles(&error);
+        if throttled {
+            self.throttled.since.get_or_insert_with(Instant::now);
+        }
+        if throttled && self.throttled.is_waited_for {
+            return self.waited_for(error).map(Heard::Retrying);
+        }
+        let ended = match self.again(error.clone()) {
+            Ok(retrying) => return Ok(Heard::Retrying(retrying)),
+            Err(ended) => ended,
+        };
+        match self.instead(ended) {
+            Err(_all_failed) if throttled && !self.policy.throttled_max.is_zero() => {
+                self.throttled.is_waited_for = true;
+                self.waited_for(error).map(Heard::Retrying)
+            }
+            instead => instead.map(Heard::StoodIn),
         }
     }
 
@@ -232,6 +270,7 @@ impl Asking {
             ReplyPart::Moved => Heard::Moved,
             ReplyPart::Done(reply) => return Heard::Done(reply),
         };
+        self.throttled = Throttled::default();
         self.state = State::Hearing(stream);
         heard
     }
@@ -242,7 +281,7 @@ impl Asking {
             return Err(error);
         }
         let RetryPolicy { attempts_max, wait_max, .. } = self.policy;
-        if self.attempt >= attempts_max {
+        if self.tries >= attempts_max {
             return Err(ending(error, &format!("given up after {} attempts", self.attempt)));
         }
         if let Some(asked) = error.retry_after.filter(|asked| *asked > wait_max) {
@@ -254,7 +293,29 @@ impl Asking {
         }
         let pause = self.pause(error.retry_after);
         self.state = State::Pausing(Instant::now() + pause);
-        Ok(Retrying { error, attempt: self.attempt, attempts_max, pause })
+        Ok(Retrying { error, attempt: self.tries, attempts_max: Some(attempts_max), pause })
+    }
+
+    /// Plans the next attempt with a model that limits its callers as long as there is time for it. Failures of another kind
+    /// have all their tries from here on.
+    fn waited_for(&mut self, error: ModelError) -> Result<Retrying, ModelError> {
+        let limit = self.policy.throttled_max;
+        let waited = self.throttled.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let left = limit.saturating_sub(waited);
+        let asked = error.retry_after.unwrap_or_default();
+        if left.is_zero() || asked > left {
+            let seconds = limit.as_secs_f64();
+            let why = match asked > left {
+                true => format!("the provider asks to wait {} s", asked.as_secs_f64()),
+                false => format!("given up after {} attempts", self.attempt),
+            };
+            let why = format!("{why}; it is waited for {seconds} s in all, `delegation.throttled_seconds`");
+            return Err(self.all_failed(self.model.facts().name, ending(error, &why)));
+        }
+        let pause = self.pause(error.retry_after).min(left);
+        self.tries = 0;
+        self.state = State::Pausing(Instant::now() + pause);
+        Ok(Retrying { error, attempt: self.attempt, attempts_max: None, pause })
     }
 
     /// Asks the model that stands in, or gives the error back with what became of all models.
@@ -262,18 +323,18 @@ impl Asking {
         let failed = self.model.facts().name;
         let Some(instead) = self.model.stand_in(&error) else { return Err(self.all_failed(failed, error)) };
         self.failures.push(format!("{failed}: {}", error.message));
-        self.attempt = 0;
-        self.broken_off = 0;
+        (self.attempt, self.tries, self.broken_off) = (0, 0, 0);
+        self.throttled = Throttled::default();
         self.pauses = pauses(self.policy, self.seed);
         self.state = State::Due;
         Ok(StoodIn { failed, error, instead: instead.name })
     }
 
-    fn all_failed(&mut self, last: String, error: ModelError) -> ModelError {
+    fn all_failed(&self, last: String, error: ModelError) -> ModelError {
         if self.failures.is_empty() {
             return error;
         }
-        let before = std::mem::take(&mut self.failures).join("; ");
+        let before = self.failures.join("; ");
         ModelError { message: format!("{before}; {last}: {}", error.message), ..error }
     }
 
@@ -284,11 +345,16 @@ impl Asking {
     }
 }
 
+/// Whether the provider answers others meanwhile, and will answer this call later.
+fn throttles(error: &ModelError) -> bool {
+    error.retryable && matches!(error.reason, FailureReason::RateLimit | FailureReason::Overloaded)
+}
+
 fn ending(error: ModelError, why: &str) -> ModelError {
     ModelError { message: format!("{} ({why})", error.message), ..error }
 }
 
 /// A model that ends its stream without a word breaks its promise; asking it again is harmless.
 fn silent_end() -> ModelError {
-    super::errors::plain(legwork_core::report::FailureReason::ServerError, "the model ended without a reply")
+    super::errors::plain(FailureReason::ServerError, "the model ended without a reply")
 }

@@ -38,7 +38,7 @@ impl Entry {
             LineEvent::Text(piece) => Entry::Text(Cut::of("", piece)),
             LineEvent::Thinking(piece) => Entry::Thinking(Cut::of("", piece)),
             LineEvent::Replied { .. } => Entry::Replied,
-            LineEvent::Retrying { error, pause_ms } => {
+            LineEvent::Retrying { error, pause_ms, .. } => {
                 Entry::Line(Role::Note, Cut::of(&format!("trying again in {}: ", seconds(*pause_ms)), error))
             }
             LineEvent::ToolStarted { tool, arguments, .. } => {

@@ -5,7 +5,7 @@ use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{FailureKind, Limit, Outcome};
 use legwork_core::ports::{Heading, Transcripts};
 use legwork_core::pulse::LineEvent;
-use legwork_core::report::{Cost, Usage};
+use legwork_core::report::{Cost, FailureReason, Usage};
 use legwork_core::time::Timestamp;
 use serde_json::Value;
 use std::fs;
@@ -73,7 +73,11 @@ fn live_02_to_05_and_09_a_run_line_by_line() {
     }
     tool(&transcripts, &child, "line\n  two\x1b[31m");
     transcripts.append(&child, AT, &LineEvent::ModelCalled);
-    transcripts.append(&child, AT, &LineEvent::Retrying { error: "429".to_owned(), pause_ms: 1500 });
+    transcripts.append(
+        &child,
+        AT,
+        &LineEvent::Retrying { reason: FailureReason::RateLimit, error: "429".to_owned(), pause_ms: 1500 },
+    );
     transcripts.append(&child, AT, &LineEvent::Thinking("hm".to_owned()));
     transcripts.append(&child, AT, &LineEvent::Text("Done.".to_owned()));
     transcripts.append(&child, AT, &LineEvent::Replied { usage: Usage::default(), cost: Cost::Unknown });

@@ -4,7 +4,7 @@
 
 use super::Agent;
 use crate::models::{
-    self, BegunReply, Heard, HeardStream, ModelError, ModelRequest, RetryPolicy, Retrying, StoodIn,
+    self, BegunReply, Heard, HeardStream, ModelError, ModelRequest, RetryPolicy, Retrying, Spent, StoodIn,
 };
 use futures::StreamExt;
 use legwork_core::ports::Line;
@@ -35,6 +35,8 @@ pub(super) struct Asking<'a> {
     teller: Teller<'a>,
     /// The text so far.
     text: String,
+    /// What attempts took that failed, as far as it was not asked for.
+    spent: Spent,
     /// When the model has sent nothing for too long.
     silent_at: Instant,
     /// How long all of it may take, and when that is over.
@@ -70,6 +72,7 @@ impl<'a> Asking<'a> {
             stream: models::ask(Arc::clone(&agent.model), call.request, retry(agent, voice), seed),
             teller: Teller::new(&*agent.site.line, voice),
             text: String::new(),
+            spent: Spent::default(),
             silent_at: now + agent.limits.silence_max,
             limit: limit.map(|limit| (limit, now + limit)),
         }
@@ -81,6 +84,11 @@ impl<'a> Asking<'a> {
             Voice::Aloud => Some(&self.text),
             Voice::Quiet => None,
         }
+    }
+
+    /// What attempts took that failed since this was asked.
+    pub(super) fn take_spent(&mut self) -> Spent {
+        std::mem::take(&mut self.spent)
     }
 
     /// Listens until the reply is whole or another model is asked. Dropping the future loses nothing that was heard.
@@ -110,13 +118,22 @@ impl<'a> Asking<'a> {
                 }
                 Some(Ok(Heard::Thinking(text))) => self.teller.take(Kind::Thinking, &text),
                 Some(Ok(Heard::Moved)) => self.teller.moved(),
-                Some(Ok(Heard::Retrying(retrying))) => self.begin_anew(told(retrying)),
+                Some(Ok(Heard::Retrying(retrying))) => {
+                    // Until the next attempt nothing is to be heard of the model.
+                    self.silent_at += retrying.pause;
+                    self.spent += retrying.error.spent;
+                    self.begin_anew(told(retrying));
+                }
                 Some(Ok(Heard::StoodIn(stood_in))) => {
+                    self.spent += stood_in.error.spent;
                     self.begin_anew(replaced(stood_in));
                     return Ok(Answer::FromAnother);
                 }
                 Some(Ok(Heard::Done(reply))) => return Ok(Answer::Whole(reply)),
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => {
+                    self.spent += error.spent;
+                    return Err(error);
+                }
                 None => return Err(cut_off()),
             }
         }
@@ -161,8 +178,13 @@ fn seed(agent: &Agent, number: u32) -> u64 {
 
 fn told(retrying: Retrying) -> LineEvent {
     let Retrying { error, attempt, attempts_max, pause } = retrying;
+    let attempt = match attempts_max {
+        Some(most) => format!("attempt {attempt} of {most}"),
+        None => format!("attempt {attempt}"),
+    };
     LineEvent::Retrying {
-        error: format!("attempt {attempt} of {attempts_max}: {}", error.message),
+        reason: error.reason,
+        error: format!("{attempt}: {}", error.message),
         pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
     }
 }
@@ -173,7 +195,13 @@ fn replaced(stood_in: StoodIn) -> LineEvent {
 }
 
 fn timed_out(message: String) -> ModelError {
-    ModelError { reason: FailureReason::Timeout, message, retryable: true, retry_after: None }
+    ModelError {
+        reason: FailureReason::Timeout,
+        message,
+        retryable: true,
+        retry_after: None,
+        spent: Spent::default(),
+    }
 }
 
 fn cut_off() -> ModelError {
@@ -182,6 +210,7 @@ fn cut_off() -> ModelError {
         message: format!("{}: the model ended it before it was whole", NetworkFault::CutOff.words()),
         retryable: true,
         retry_after: None,
+        spent: Spent::default(),
     }
 }
 

@@ -155,7 +155,10 @@ impl Turn<'_> {
     async fn written(&mut self, places: Range<usize>) -> Result<Option<Reply>, Way> {
         let call = Call { request: self.summary_request(places), number: self.tally.model_calls };
         match self.heard(Asking::quietly(self.agent, call, SUMMARY_MAX)).await? {
-            Ok(reply) => Ok(Some(reply)),
+            Ok(mut reply) => {
+                self.tally.charge(&mut reply);
+                Ok(Some(reply))
+            }
             Err(error) => {
                 let note =
                     format!("the model could not summarise, so beginnings are kept: {}", error.message);

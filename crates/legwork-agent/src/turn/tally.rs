@@ -4,6 +4,7 @@ use super::call::Done;
 use super::correction::Earlier;
 use super::{Agent, CUT_SHORT};
 use crate::journal::Recorded;
+use crate::models::Spent;
 use legwork_core::message::Author;
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::report::{Cost, Report, TraceItem, Usage};
@@ -22,6 +23,8 @@ pub(super) struct Tally {
     pub(super) model_calls: u32,
     usage: Usage,
     cost: Cost,
+    /// What calls took that came to nothing, and that no later reply has taken over.
+    pub(super) in_vain: Spent,
     trace: Vec<TraceItem>,
     in_doubt: Vec<TraceItem>,
     /// The last text of this run that says something.
@@ -47,6 +50,7 @@ impl Tally {
             model_calls: 0,
             usage: Usage::default(),
             cost: Cost::Unknown,
+            in_vain: Spent::default(),
             trace: Vec::new(),
             in_doubt: Vec::new(),
             text: None,
@@ -90,6 +94,13 @@ impl Tally {
             self.model.clone_from(model);
         }
         self.said(reply.message.plain_text());
+    }
+
+    /// Has a reply take over what was spent in vain before it, so that it is stored with that.
+    pub(super) fn charge(&mut self, reply: &mut Reply) {
+        let Spent { usage, cost } = std::mem::take(&mut self.in_vain);
+        reply.usage += usage;
+        reply.cost = reply.cost.plus(cost);
     }
 
     /// An earlier answer stands, since none came after it.
@@ -170,7 +181,9 @@ impl Tally {
     }
 
     /// The report of a run that ended like this.
-    pub(super) fn into_report(self, ending: Ending) -> Report {
+    pub(super) fn into_report(mut self, ending: Ending) -> Report {
+        self.usage += self.in_vain.usage;
+        self.cost = self.cost.plus(self.in_vain.cost);
         Report {
             model: Some(self.model),
             model_calls: self.model_calls,

@@ -1,7 +1,8 @@
 //! The ways in which a turn ends, and what its report says.
 
 use crate::fakes::{Bench, Dropped, FakeModel, FakeTool, Say, call, failure};
-use legwork_agent::models::{ModelError, ReplyPart};
+use legwork_agent::models::{ModelError, ReplyPart, Spent};
+use legwork_agent::turn::TurnLimits;
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::outcome::{Ending, FailureKind, Limit};
 use legwork_core::pulse::LineEvent;
@@ -205,6 +206,37 @@ async fn small_pieces_of_a_reply_are_told_together() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn inv_28_what_a_provider_told_of_calls_that_failed_is_counted_once() {
+    let usage = Usage { input: 1000, output: 7, ..Usage::default() };
+    let spent = Spent { usage, cost: Cost::MicroUsd(500) };
+    let passing = || ModelError { retryable: true, spent, ..failure(FailureReason::ServerError, "oh") };
+    let plain = bench([Say::Text("blue")]).run().await;
+    let cases = [
+        (vec![Say::Fail("", passing()), Say::Fail("", passing()), Say::Text("blue")], 2, plain.usage),
+        (vec![Say::Fail("half", ModelError { retryable: false, ..passing() })], 1, Usage::default()),
+    ];
+    for (script, failures, others) in cases {
+        let report = bench(script).run().await;
+        let wanted = (others.input + failures * 1000, others.output + failures * 7);
+        assert_eq!((report.usage.input, report.usage.output), wanted, "{report:?}");
+        assert!(report.cost.usd() >= failures as f64 * 500.0 / 1e6, "{report:?}");
+    }
+}
+
+/// A wait that was told is no silence of the model, however long it is.
+#[tokio::test(start_paused = true)]
+async fn k28_a_wait_that_is_longer_than_a_model_may_be_silent_is_waited() {
+    let wait = TurnLimits::default().silence_max + Duration::from_secs(100);
+    let limited = ModelError {
+        retryable: true,
+        retry_after: Some(wait),
+        ..failure(FailureReason::RateLimit, "429 slow down")
+    };
+    let bench = bench([Say::Fail("", limited), Say::Text("blue")]);
+    assert_eq!(ended(&bench.run().await), (Ending::Answered, Some("blue")));
+}
+
+#[tokio::test(start_paused = true)]
 async fn k28_a_passing_failure_is_told_and_asked_again_as_the_same_call() {
     let passing = |wait| ModelError {
         retryable: true,
@@ -219,7 +251,7 @@ async fn k28_a_passing_failure_is_told_and_asked_again_as_the_same_call() {
     assert_eq!((ended(&report), report.model_calls), ((Ending::Answered, Some("blue")), 1));
     let events = bench.line.events();
     let pauses = events.iter().filter_map(|event| match event {
-        LineEvent::Retrying { error, pause_ms } if error.ends_with("429 slow down") => Some(*pause_ms),
+        LineEvent::Retrying { error, pause_ms, .. } if error.ends_with("429 slow down") => Some(*pause_ms),
         _ => None,
     });
     let pauses: Vec<u64> = pauses.collect();

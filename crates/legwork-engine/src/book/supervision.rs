@@ -9,7 +9,7 @@ use crate::options::{Options, Patience};
 use legwork_core::aftermath::{Inactivity, QuietPhase};
 use legwork_core::child::ChildState;
 use legwork_core::outcome::StopReason;
-use legwork_core::pulse::{Phase, Pulse};
+use legwork_core::pulse::{Pause, Phase, Pulse};
 use legwork_core::time::Moment;
 use std::time::Duration;
 
@@ -82,10 +82,12 @@ pub(super) fn schedule(child: &Tracked, options: &Options) -> Schedule {
 }
 
 fn running(child: &Tracked, patience: &Patience) -> Schedule {
-    let stall = Schedule::ends(child.moved.after(patience_for(&child.pulse, patience)), Verdict::Stalled);
+    // A wait that was decided is no silence: patience begins when the model is asked again.
+    let since = child.moved.after(child.pulse.pause.map(Pause::length).unwrap_or_default());
+    let stall = Schedule::ends(since.after(patience_for(&child.pulse, patience)), Verdict::Stalled);
     let Some(limit) = inactivity_limit(&child.pulse, patience) else { return stall };
-    let warning = (!child.warned).then(|| (child.moved.after(limit * 4 / 5), Verdict::Warn));
-    let timeout = (child.moved.after(limit), Verdict::TimedOut);
+    let warning = (!child.warned).then(|| (since.after(limit * 4 / 5), Verdict::Warn));
+    let timeout = (since.after(limit), Verdict::TimedOut);
     let end = stall.end.filter(|(due, _)| *due < timeout.0).unwrap_or(timeout);
     Schedule { warning, end: Some(end) }
 }

@@ -97,7 +97,7 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
     };
     Ok(SessionRecord {
         session,
-        holder: is_held.then(|| owners::record(row, 0)).transpose()?,
+        holder: if is_held { known(owners::record(row, 0))? } else { None },
         opening: row.get(12)?,
         messages: counter(row.get(10)?),
         touched_at: Timestamp(row.get(11)?),
@@ -131,13 +131,22 @@ pub(crate) fn hold(
     Ok(Held::Here)
 }
 
+/// The process that has a session open. One whose row cannot be read is nobody who could be found, and keeps nobody out: should it
+/// live, it writes nothing more once another process holds the session.
+fn known(holder: rusqlite::Result<OwnerRecord>) -> Result<Option<OwnerRecord>, Failure> {
+    match holder.optional().map_err(Failure::from) {
+        Err(failure) if failure.is_damaged_row() => Ok(None),
+        known => known,
+    }
+}
+
 /// Who has a session open. What else stands in its row is not read: it may be damaged, and is deleted all the same.
 fn holder(connection: &Connection, no: i64) -> Result<Option<OwnerRecord>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT o.id, o.boot_id, o.pid, o.start_ticks, o.gone_at IS NOT NULL \
          FROM sessions s JOIN owners o ON o.id = s.holder WHERE s.no = ?1",
     )?;
-    Ok(statement.query_row((no,), |row| owners::record(row, 0)).optional()?)
+    known(statement.query_row((no,), |row| owners::record(row, 0)))
 }
 
 /// Closes a session that `owner` holds.

@@ -255,7 +255,7 @@ fn in_tree_order(children: Vec<ChildView>) -> Vec<ChildView> {
 }
 
 fn is_quiet(view: &ChildView) -> bool {
-    let waits_for_others = view.pulse.phase == Phase::Children;
+    let waits_for_others = view.pulse.phase == Phase::Children || view.pulse.pausing(view.quiet).is_some();
     // Of one that another process runs is known only what that stores now and then.
     let is_here = view.runner == Runner::Here;
     is_here && view.state.has_runner() && !waits_for_others && view.quiet >= QUIET_AFTER
@@ -280,7 +280,10 @@ fn glyph(view: &ChildView) -> (&'static str, Look) {
 fn state(view: &ChildView) -> String {
     match view.state {
         ChildState::Queued { .. } => "queued".to_owned(),
-        ChildState::Running { .. } => phase(view),
+        ChildState::Running { .. } => match wording::pause(&view.pulse, view.quiet) {
+            Some(awaited) => format!("waits for {awaited}"),
+            None => phase(view),
+        },
         ChildState::Parked { .. } => "waits for its subagents".to_owned(),
         ChildState::Waiting { .. } => "waits for a slot".to_owned(),
         ChildState::Stopping { .. } => "stopping".to_owned(),
@@ -294,7 +297,10 @@ fn phase(view: &ChildView) -> String {
         (ChildState::Waiting { .. }, _) => "waiting".to_owned(),
         (ChildState::Parked { .. }, _) | (_, Phase::Children) => "subagents".to_owned(),
         (_, Phase::Starting) => "starting".to_owned(),
-        (_, Phase::Model) => "model".to_owned(),
+        (_, Phase::Model) => match view.pulse.pausing(view.quiet) {
+            Some((reason, _)) => wording::failing(reason).to_owned(),
+            None => "model".to_owned(),
+        },
         (_, Phase::Tool(name)) => wording::one_line_of_columns(name, TOOL_COLUMNS),
     }
 }

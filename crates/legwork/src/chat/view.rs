@@ -308,7 +308,7 @@ impl View {
                 self.spent.0 += usage;
                 self.spent.1 = self.spent.1.plus(cost);
             }
-            LineEvent::Retrying { error, pause_ms } => {
+            LineEvent::Retrying { error, pause_ms, .. } => {
                 self.end_text();
                 self.doing(Doing::Pausing);
                 let pause = wording::duration(Duration::from_millis(pause_ms));

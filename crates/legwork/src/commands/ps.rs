@@ -253,8 +253,13 @@ impl Listing {
             "tokens": {"input": counted.input, "output": counted.output},
             "cost_usd": counted.cost_usd,
             "owner_pid": record.owner.process.pid,
-            "waits_for": self.keys_lacking.get(&child.id).map(|source| format!("the key in {source}")),
+            "waits_for": self.waits_for(record, child),
         })
+    }
+
+    fn waits_for(&self, record: &DelegationRecord, child: &ChildRecord) -> Option<String> {
+        let key = self.keys_lacking.get(&child.id).map(|source| format!("the key in {source}"));
+        key.or_else(|| awaited(child, self.sight(record)))
     }
 
     fn to_text(&self) -> String {
@@ -288,9 +293,10 @@ impl Listing {
     fn child_text(&self, record: &DelegationRecord, task_index: usize) -> String {
         let child = &record.children[task_index];
         let counted = Counted::of(child);
-        let phase = match self.keys_lacking.get(&child.id) {
-            Some(source) => Some(format!("needs {source}")),
-            None => counted.phase,
+        let phase = match (self.keys_lacking.get(&child.id), self.waits_for(record, child)) {
+            (Some(source), _) => Some(format!("needs {source}")),
+            (None, Some(awaited)) => Some(format!("waits for {awaited}")),
+            (None, None) => counted.phase,
         };
         let phase = phase.map(|phase| format!(" ({phase})")).unwrap_or_default();
         let line = format!(
@@ -303,6 +309,13 @@ impl Listing {
         );
         line.trim_end().to_owned()
     }
+}
+
+/// What a child that is worked on waits for before it asks its model again.
+pub fn awaited(child: &ChildRecord, sight: Sight) -> Option<String> {
+    let Sight::Running(_) = sight else { return None };
+    let (pulse, _) = child.pulse.as_ref().filter(|_| child.state.has_runner())?;
+    wording::pause(pulse, child.quiet(sight))
 }
 
 /// The counted facts of a child: from its report once it has one, else from its stored pulse.

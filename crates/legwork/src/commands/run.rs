@@ -245,9 +245,11 @@ impl Run<'_> {
         } else {
             answer.map(|answer| wording::plain(answer).trim_end().to_owned())
         };
-        if let Some(text) = text
-            && let Some(asked) = stdout::print_attended(text, &mut self.signals).await?
-        {
+        let printed = match text {
+            Some(text) => stdout::print_attended(text, &mut self.signals).await,
+            None => Ok(None),
+        };
+        if let Some(asked) = printed.map_err(|failure| where_it_is(failure, session))? {
             return Ok(asked.exit());
         }
         if let Some(error) = error {
@@ -305,6 +307,17 @@ async fn carry_out(meant: Meant, workplace: &Workplace, stop: &SessionStop) -> O
             stop.stop(notice(StopReason::Cancelled));
             Some(workplace.stop_max())
         }
+    }
+}
+
+/// Says of what could not be printed where it can be read.
+fn where_it_is(failure: CliError, session: &SessionId) -> CliError {
+    match failure.kind() {
+        Kind::Output => failure.with_hint(format!(
+            "what was said is stored: `legwork sessions show {session}` shows it, `legwork sessions export {session}` prints all of it, \
+             and `legwork show {session}` tells of what it delegated"
+        )),
+        _other => failure,
     }
 }
 

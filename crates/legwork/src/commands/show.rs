@@ -3,16 +3,20 @@
 use std::collections::BTreeSet;
 use std::slice;
 
+use legwork_agent::process::SystemProcesses;
 use legwork_core::completion::entry;
 use legwork_core::delivery::LedgerLine;
 use legwork_core::ids::{ChildId, DelegationId, SessionId, UnitId};
 use legwork_core::message::ToolCall;
-use legwork_core::ports::{Conversations, Facts, Filter, Steps, StoreError};
+use legwork_core::ports::{Conversations, Facts, Filter, Liveness, Processes, Steps, StoreError};
 use legwork_core::record::{DelegationRecord, NoticeRecord};
+use legwork_core::spans::Sight;
 use legwork_core::step::{Action, Actor, StepRecord, StepState};
+use legwork_engine::Clock;
 use legwork_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
+use super::ps;
 use crate::args::ShowArgs;
 use crate::failure::{CliError, Exit};
 use crate::invocation::Invocation;
@@ -211,6 +215,7 @@ async fn sentence(
 fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usize) -> Value {
     let mut child = record.children[task_index].clone();
     handed_over::look_for(&mut child, &record.owner);
+    let key = looking.keys.missing(record, task_index).map(|source| format!("the key in {source}"));
     json!({
         "subagent_id": child.id,
         "task_index": task_index,
@@ -218,12 +223,21 @@ fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usiz
         "model": record.accepted.model_of(task_index),
         "group": record.accepted.tasks[task_index].group,
         "state": child.state.as_str(),
-        "waits_for": looking.keys.missing(record, task_index).map(|source| format!("the key in {source}")),
+        "waits_for": key.or_else(|| ps::awaited(&child, sight(record))),
         "started_at": child.started_at,
         "ended_at": child.ended_at,
         "transcript": record.accepted.transcripts.get(task_index),
         "outcome": entry(&record.accepted, task_index, &child),
     })
+}
+
+/// How the clocks of running children are seen from here.
+fn sight(record: &DelegationRecord) -> Sight {
+    let liveness = match record.is_settled() {
+        true => Liveness::Dead,
+        false => record.owner.liveness(&SystemProcesses),
+    };
+    Sight::of(record, liveness, (&SystemProcesses.myself(), Clock::start().now().mono))
 }
 
 fn step(step: &StepRecord) -> Value {

@@ -18,7 +18,7 @@ use crate::failure::{CliError, Exit, Kind};
 use crate::invocation::Invocation;
 use crate::lookup::{self, Target};
 use crate::model_source::Models;
-use crate::orphans::Trouble;
+use crate::orphans::{Origin, Trouble};
 use crate::settings::Settings;
 use crate::signals::{Asked, EndedBy, Signals};
 use crate::wire::Workplace;
@@ -44,7 +44,8 @@ pub async fn run(invocation: &Invocation, args: &WorkerArgs) -> Result<Exit, Cli
     let settings = invocation.settings()?;
     let (orphans, mut workplace) = begun(invocation, &settings, args).await?;
     let mut signals = Signals::listen()?;
-    let watched = Watched { workplace: &workplace, orphans: &orphans };
+    let origin = if args.apart { Origin::LeftHere } else { Origin::Ended };
+    let watched = Watched { workplace: &workplace, orphans: &orphans, origin };
     let worked = work(invocation, watched, &mut signals).await;
     let ended_by = match worked {
         Ok(Exit::Success) | Err(_) => EndedBy::Itself,
@@ -111,6 +112,8 @@ async fn meant(invocation: &Invocation, args: &WorkerArgs) -> Result<Orphans, Cl
 struct Watched<'a> {
     workplace: &'a Workplace,
     orphans: &'a Orphans,
+    /// Who left that.
+    origin: Origin,
 }
 
 /// A look at what there is to do.
@@ -127,7 +130,7 @@ async fn work(
     watched: Watched<'_>,
     signals: &mut Signals,
 ) -> Result<Exit, CliError> {
-    let Watched { workplace, orphans } = watched;
+    let Watched { workplace, orphans, origin } = watched;
     let voice = invocation.voice();
     voice.tell("works on what has lost its process; Ctrl-C ends it and loses nothing");
     let mut before = Recovered::default();
@@ -146,7 +149,7 @@ async fn work(
                     tell_of_pause(invocation, workplace).await;
                 }
                 if voice.is_aloud() && recovered != before {
-                    orphans::tell_anew(workplace, &recovered, &before).await;
+                    orphans::tell_anew(workplace, origin, &recovered, &before).await;
                 }
                 if let Some(ended) = ended(watched, &recovered, &open).await {
                     return ended;
@@ -175,7 +178,7 @@ async fn tell_of_pause(invocation: &Invocation, workplace: &Workplace) {
 
 /// Takes up what is nobody's, and puts aside what has settled of it. What it had taken is in `taken` also when it fails.
 async fn look(
-    Watched { workplace, orphans }: Watched<'_>,
+    Watched { workplace, orphans, .. }: Watched<'_>,
     taken: &mut HashSet<DelegationId>,
 ) -> Result<Look, RecoveryError> {
     let recovered = match workplace.handle.recover(orphans).await {
@@ -196,7 +199,7 @@ async fn look(
 
 /// How work that was named has come to its end, if it has.
 async fn ended(
-    Watched { workplace, orphans }: Watched<'_>,
+    Watched { workplace, orphans, .. }: Watched<'_>,
     recovered: &Recovered,
     open: &[DelegationRecord],
 ) -> Option<Result<Exit, CliError>> {

@@ -116,7 +116,8 @@ fn rest(hidden: usize, waiting: usize) -> String {
 /// Goal, elapsed, last activity, tokens, cost.
 fn child(view: &ChildView, columns: usize) -> String {
     let usage = view.pulse.usage;
-    let quiet = if view.quiet >= Duration::from_secs(10) {
+    let pauses = view.pulse.pausing(view.quiet).is_some();
+    let quiet = if view.quiet >= Duration::from_secs(10) && !pauses {
         format!(", quiet {}", wording::duration(view.quiet))
     } else {
         String::new()
@@ -141,6 +142,9 @@ fn activity(view: &ChildView) -> String {
         | ChildState::Running { .. }
         | ChildState::Parked { .. }
         | ChildState::Waiting { .. }
-        | ChildState::Settled(_) => view.pulse.phase_text(),
+        | ChildState::Settled(_) => match wording::pause(&view.pulse, view.quiet) {
+            Some(awaited) => format!("waits for {awaited}"),
+            None => view.pulse.phase_text(),
+        },
     }
 }

@@ -24,7 +24,7 @@ pub fn told(event: &LineEvent) {
             let label = label.unwrap_or_else(|| wording::one_line(arguments, ARGUMENTS_WIDTH));
             stderr::tell(&format!("· {} {label}", named(tool)));
         }
-        LineEvent::Retrying { error, pause_ms } => {
+        LineEvent::Retrying { error, pause_ms, .. } => {
             let error = wording::one_line(error, REASON_WIDTH);
             stderr::tell(&format!("· trying again in {:.1}s: {error}", *pause_ms as f64 / 1000.0));
         }

@@ -373,6 +373,18 @@ pub static KEYS: &[Key] = &[
     )
     .project(Right::Lower),
     key(
+        "delegation.throttled_seconds",
+        Field::Time {
+            slot: |s| &mut s.delegation.throttled,
+            default: 900,
+            unit: Unit::Seconds,
+            bounds: between(0, YEAR),
+        },
+        "How long a child, or the agent of a `run`, goes on asking a model that limits its callers (429) or is overloaded, once no other \
+         stands in for it; with 0 it has the few tries of any other failure, about a minute.",
+    )
+    .project(Right::Lower),
+    key(
         "delegation.stop_grace_ms",
         Field::Time {
             slot: |s| &mut s.delegation.stop_grace,
@@ -448,7 +460,7 @@ mod tests {
             child_timeout_seconds max_summary_chars compression_threshold_tokens inherit_mcp_toolsets default_toolsets \
             subagent_auto_approve surface_child_process_notifications worktree_isolation oneshot_max_children routes \
             fallback_providers command args at_capacity queue_max on_crash stall_idle_seconds stall_tool_seconds \
-            stall_grace_seconds stop_grace_ms lease_seconds goal_max_bytes retention_days";
+            stall_grace_seconds throttled_seconds stop_grace_ms lease_seconds goal_max_bytes retention_days";
         for name in names.split_whitespace() {
             assert!(find(&format!("delegation.{name}")).is_some(), "{name}");
         }
@@ -510,6 +522,7 @@ mod tests {
         assert_eq!(delegation.stall_idle.as_secs(), 450);
         assert_eq!(delegation.stall_tool.as_secs(), 1200);
         assert_eq!(delegation.stall_grace.as_secs(), 120);
+        assert_eq!(delegation.throttled.as_secs(), 900);
         assert_eq!(delegation.stop_grace.as_millis(), 1500);
         assert_eq!(delegation.lease.as_secs(), 10);
         assert_eq!(delegation.goal_max_bytes, 1 << 20);

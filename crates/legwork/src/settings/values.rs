@@ -129,6 +129,8 @@ pub struct DelegationSettings {
     pub queue_max: usize,
     pub on_crash: OnCrash,
     pub stall_idle: Duration,
+    /// How long a model that limits its callers is asked again; nothing: no longer than after other failures.
+    pub throttled: Duration,
     pub stall_tool: Duration,
     pub stall_grace: Duration,
     pub stop_grace: Duration,

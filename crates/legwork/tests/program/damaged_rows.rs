@@ -333,3 +333,35 @@ fn k35_one_session_that_cannot_be_read_stops_no_list_and_can_be_deleted() {
         assert!(!format!("{told}").contains(SECRET), "{told}");
     }
 }
+
+/// What stands of a process says who has a session open. Where it cannot be read, that alone is lost.
+/// Proves K35.
+#[test]
+fn k35_a_holder_that_cannot_be_read_costs_no_session() {
+    let script = Script::from_fn(|talk: &Conversation| match talk.last_text() {
+        prompt @ ("one" | "two") => gate(prompt).say("never said"),
+        _ => say("noted"),
+    });
+    let server = ScriptedServer::start(Scripts::default().otherwise(script));
+    let home = Home::with(&server);
+    let damaged = |prompt: &str| {
+        let running = home.legwork(&["run", prompt]).start();
+        server.gate(prompt).wait_waiting(1);
+        running.kill();
+        let listed = home.legwork(&["sessions", "list", "--json"]).run().json();
+        let session = listed["sessions"][0]["session_id"].as_str().expect("an id").to_owned();
+        let damage = "UPDATE owners SET boot_id = CAST(x'c328' AS TEXT) WHERE id = (SELECT holder FROM sessions WHERE id = ?1)";
+        change(&home, damage, &session);
+        session
+    };
+    let deleted = damaged("one");
+    let listed = home.legwork(&["sessions", "list", "--json"]).run().json();
+    assert_eq!(listed["unreadable"], json!([]), "{listed}");
+    let gone = home.legwork(&["sessions", "delete", &deleted, "--yes", "--json"]).run();
+    assert_eq!((gone.code, &gone.json()["session_id"]), (0, &json!(deleted)), "{gone}");
+    home.legwork(&["sessions", "show", &deleted, "--json"]).run().assert_refused(4, "not_found", &[&deleted]);
+    let goes_on = damaged("two");
+    server.gate("two").open();
+    let answered = home.legwork(&["run", "and?", "--resume", &goes_on, "--json"]).run();
+    assert_eq!((answered.code, &answered.json()["answer"]), (0, &json!("noted")), "{answered}");
+}

@@ -30,6 +30,12 @@ fn k33_detached_work_goes_on_after_its_program_has_ended() {
         home.processes().into_iter().find(|seen| seen.command.contains("worker"))
     });
     assert!(worker.command.contains(&id), "{worker:?}");
+    let log = home.state().join(format!("log/worker-{id}.log"));
+    let told = until("the worker to say what it has taken", || {
+        fs::read_to_string(&log).ok().filter(|told| told.contains("delegation(s)"))
+    });
+    assert!(told.contains("1 delegation(s) left to this worker: "), "nobody died: {told}");
+    assert!(!told.contains("died"), "{told}");
     server.gate("here").open();
     let ended = home.legwork(&["results", &id, "--wait", "--json"]).run();
     assert_eq!(ended.statuses(), ["completed", "completed"], "{ended}");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use legwork_testkit::server::{
-    Call, Conversation, ProviderError, Reply, Script, ScriptedServer, Scripts, call, calls, empty, hang,
-    hang_up, rate_limited, say, server_error, unauthorized,
+    Call, Conversation, Finish, ProviderError, Reply, Script, ScriptedServer, Scripts, Usage, call, calls,
+    empty, hang, hang_up, rate_limited, say, server_error, unauthorized,
 };
 use serde_json::{Value, json};
 
@@ -77,6 +77,24 @@ fn k28_failures_that_pass_are_met_by_asking_again_and_retry_after_is_honoured() 
     let [first, second] = log.of("limited")[..] else { panic!("{}", log.summary()) };
     let pause = second.arrived - first.ended.expect("it was answered");
     assert!(pause >= Duration::from_secs(1), "the provider asked for a second, it was {pause:?}");
+}
+
+#[test]
+fn inv_28_what_a_provider_refuses_after_it_told_its_usage_is_counted() {
+    let refused = say("half of it").finish(Finish::Filtered).usage(Usage {
+        prompt: 900,
+        completion: 30,
+        cached: 0,
+        cache_written: 0,
+        reasoning: 0,
+    });
+    let server = ScriptedServer::start(Scripts::default().agent("refused", Script::always(refused)));
+    let home = Home::with(&server);
+    let ended = delegate(&home, &["refused"]);
+    assert_eq!(ended.statuses(), ["failed"], "{ended}");
+    let entry = &ended.results()[0];
+    assert_eq!(field(entry, "failure_reason"), "content_policy", "{entry}");
+    assert_eq!(entry["tokens"], json!({"input": 900, "output": 30}), "{entry}");
 }
 
 /// What a subagent has done is not lost with one connection, and its answer is not put together of two halves.

@@ -467,7 +467,8 @@ fn k29_what_asks_another_model_holds_up_no_prompt_and_is_named_with_the_command_
     open_all(&server);
     let first = home.legwork(&["run", "what now", "--last"]).run();
     assert_eq!((first.code, first.stdout.as_str()), (0, "Nothing more.\n"), "{first}");
-    let mut told = first.stderr.lines().filter(|line| line.contains("of a process that died, waits: "));
+    let mut told =
+        first.stderr.lines().filter(|line| line.contains(" waits for somebody who can go on with it: "));
     let (Some(told), None) = (told.next(), told.next()) else { panic!("one line tells of it: {first}") };
     assert!(told.starts_with("note: sa-0-"), "{told}");
     let command = told.split('`').find(|part| part.contains("--wait --model")).expect("a command");

@@ -57,6 +57,7 @@ mod store_returns;
 mod taken_up;
 mod terminal_view;
 mod texts;
+mod throttled;
 mod told_to_end;
 mod tools;
 mod torn;

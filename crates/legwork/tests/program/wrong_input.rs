@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use legwork_testkit::server::{ScriptedServer, Scripts};
+use legwork_testkit::server::{Script, ScriptedServer, Scripts, gate};
 
 use crate::harness::{Ended, Home};
 
@@ -242,4 +242,82 @@ fn a_verb_whose_stdout_is_thrown_away_was_carried_out() {
             assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{stdout} {arguments:?}: {ended}");
         }
     }
+}
+
+/// What an answer that stdout did not take is worth: it is stored, and the command that is named prints it.
+#[test]
+fn k03_an_answer_that_stdout_does_not_take_is_stored_and_said_to_be() {
+    for way in ["full", "broken"] {
+        let server = ScriptedServer::start(
+            Scripts::default().otherwise(Script::always(gate("here").say("the answer"))),
+        );
+        let home = Home::with(&server);
+        let order = home.legwork(&["run", "hello"]);
+        let running = match way {
+            "full" => order.after("exec >/dev/full").start(),
+            _broken => order.start_with_stdout().0,
+        };
+        server.gate("here").open();
+        let ended = running.wait();
+        assert_eq!(ended.code, 1, "{way}: {ended}");
+        assert!(ended.stderr.contains("could not be written to stdout: "), "{way}: {ended}");
+        for verb in ["show", "export"] {
+            let told = ended
+                .stderr
+                .split('`')
+                .find(|part| part.starts_with(&format!("legwork sessions {verb} ses_")));
+            let words: Vec<&str> =
+                told.unwrap_or_else(|| panic!("{way}: {ended}")).split(' ').skip(1).collect();
+            let shown = home.legwork(&words).run();
+            assert!(shown.code == 0 && shown.stdout.contains("the answer"), "{way}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_working_folder_that_cannot_be_stored_is_refused_before_anything_is_begun() {
+    let server = ScriptedServer::start(Scripts::default());
+    let home = Home::with(&server);
+    let within = "mkdir -p $'not\\xfftext' && cd $'not\\xfftext'";
+    for verb in [&["delegate", "--goal", "any", "--json"][..], &["run", "any", "--json"]] {
+        let ended = home.legwork(verb).after(within).run();
+        ended.assert_refused(2, "usage", &["not\\xFFtext", "is not UTF-8", "nothing was started", "--cwd"]);
+    }
+    assert!(server.log().entries().is_empty() && !home.state().exists(), "nothing was made");
+    assert_eq!(home.legwork(&["ps"]).after(within).run().code, 0, "it can be looked from there");
+}
+
+#[test]
+fn a_working_folder_that_is_gone_is_named_and_another_can_be_named() {
+    let home = Home::without_model();
+    let within = "mkdir gone && cd gone && rmdir ../gone";
+    let gone = home.project().join("gone").display().to_string();
+    for verb in [&["delegate", "--goal", "any", "--json"][..], &["run", "any", "--json"], &["ps", "--json"]] {
+        home.legwork(verb).after(within).run().assert_refused(2, "usage", &[&gone, "--cwd"]);
+    }
+    let project = home.project().display().to_string();
+    let elsewhere =
+        |more: &[&str]| home.legwork(&[&["ps", "--cwd", &project], more].concat()).after(within).run();
+    assert_eq!(elsewhere(&[]).code, 0, "{}", elsewhere(&[]));
+    assert_eq!(elsewhere(&["--state-dir", "near"]).code, 2, "what is near it cannot be found");
+}
+
+/// Who looks is not told that nothing is there, where the state is only not to be found.
+#[test]
+fn k35_a_state_folder_that_is_a_link_to_nowhere_is_named_by_every_verb() {
+    let home = Home::without_model();
+    std::os::unix::fs::symlink("/no/such/disk", home.state()).expect("the link is made");
+    let link = home.state().display().to_string();
+    let words = [link.as_str(), "a link that leads to no folder"];
+    for verb in [
+        &["ps", "--json"][..],
+        &["sessions", "--json"],
+        &["results", "deleg_00000000", "--json"],
+        &["pause", "on", "--json"],
+    ] {
+        home.legwork(verb).run().assert_refused(3, "state", &words);
+    }
+    let doctor = home.legwork(&["doctor", "--offline"]).run();
+    assert_eq!(doctor.code, 1, "{doctor}");
+    assert!(words.iter().all(|word| doctor.stdout.contains(word)), "{doctor}");
 }

@@ -2,7 +2,7 @@
 
 use super::tool::Dropped;
 use futures::{FutureExt, StreamExt, stream};
-use legwork_agent::models::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream};
+use legwork_agent::models::{Model, ModelError, ModelFacts, ModelRequest, ReplyPart, ReplyStream, Spent};
 use legwork_core::message::{Author, Message, Part, ToolCall};
 use legwork_core::report::{Cost, FailureReason, Usage};
 use legwork_core::step::{Finish, Reply};
@@ -133,5 +133,11 @@ pub fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
 
 /// A provider's failure.
 pub fn failure(reason: FailureReason, message: &str) -> ModelError {
-    ModelError { reason, message: message.to_owned(), retryable: false, retry_after: None }
+    ModelError {
+        reason,
+        message: message.to_owned(),
+        retryable: false,
+        retry_after: None,
+        spent: Spent::default(),
+    }
 }

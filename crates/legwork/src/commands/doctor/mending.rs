@@ -86,6 +86,7 @@ pub(super) fn moved_away(obstacle: &PathsError) -> Option<String> {
             quoted(&aside(path))
         )),
         PathsError::WorkingFolder { .. }
+        | PathsError::NoText { .. }
         | PathsError::NoState
         | PathsError::NoCache
         | PathsError::Unusable { .. } => None,

@@ -139,6 +139,10 @@ pub struct Deaths {
     pub attempt: u32,
     /// Steps of the journal that had ended when the last one was counted.
     pub steps: u32,
+    /// Attempts that the death of their process ended, however far the child had got between. Those that were counted before
+    /// this was told are not among them.
+    #[serde(default)]
+    pub in_all: u32,
 }
 
 impl Deaths {
@@ -155,7 +159,7 @@ impl Deaths {
             return self;
         }
         let before = if steps > self.steps { 0 } else { self.in_a_row };
-        Deaths { in_a_row: before.saturating_add(1), attempt, steps }
+        Deaths { in_a_row: before.saturating_add(1), attempt, steps, in_all: self.in_all.saturating_add(1) }
     }
 
     /// With an attempt that its own process let go of; it counts neither as a death nor as progress.
@@ -230,12 +234,13 @@ mod tests {
         let mut deaths = Deaths::default();
         for (attempt, in_a_row) in [(1, 1), (2, 2), (3, 3)] {
             deaths = deaths.and(attempt, 5);
-            assert_eq!(deaths, Deaths { in_a_row, attempt, steps: 5 });
+            assert_eq!(deaths, Deaths { in_a_row, attempt, steps: 5, in_all: attempt });
             assert_eq!(deaths.and(attempt, 5), deaths, "each is counted once");
         }
         assert_eq!(deaths.but_not(4).and(4, 5).in_a_row, 3, "one that was let go of is none");
         assert_eq!(deaths.but_not(4).and(5, 5).in_a_row, 4, "and begins nothing anew");
-        assert_eq!(deaths.and(4, 6), Deaths { in_a_row: 1, attempt: 4, steps: 6 }, "a step begins anew");
+        let further = Deaths { in_a_row: 1, attempt: 4, steps: 6, in_all: 4 };
+        assert_eq!(deaths.and(4, 6), further, "a step begins anew, but for the number in all");
     }
 
     #[test]
@@ -269,6 +274,12 @@ mod tests {
         let died = Pulse { deaths: Deaths::default().and(1, 0), ..pulse };
         let text = serde_json::to_string(&died).expect("it is written");
         assert_eq!(serde_json::from_str::<Pulse>(&text).expect("a new row"), died);
+        let before = r#"{"in_a_row":3,"attempt":4,"steps":5}"#;
+        let deaths = Deaths { in_a_row: 3, attempt: 4, steps: 5, in_all: 0 };
+        assert_eq!(
+            serde_json::from_str::<Deaths>(before).expect("from before there was a number in all"),
+            deaths
+        );
         /// The pulse as programs knew it that told nothing of deaths.
         #[derive(serde::Deserialize)]
         struct Older {

@@ -47,7 +47,7 @@ pub struct Book {
     queue: FairQueue,
     /// Those of work that was taken over, where new ones never wait.
     heirs: FairQueue,
-    /// Those of it whose process died at one step of them again and again.
+    /// Those of it of which the process may have died.
     suspects: Suspects,
     /// Children that want their slot again; they go before new ones.
     returning: VecDeque<ChildId>,
@@ -142,8 +142,10 @@ impl Book {
     }
 
     fn load(&self) -> Load {
+        let running = self.slots_used + self.returning.len();
         Load {
-            running: self.slots_used + self.returning.len(),
+            // Where one is to run alone no slot is free.
+            running: if self.waits_for_suspects() { running.max(self.options.children_max) } else { running },
             waiting: self.queue.len(),
             calls: self.delegations.values().filter(|delegated| delegated.is_in_background()).count(),
             is_admitted: false,
@@ -343,18 +345,20 @@ impl Book {
         if self.gate == Gate::Released {
             return;
         }
-        while self.capacity.may_run(self.slots_used) {
+        while self.capacity.may_run(self.slots_used) && !self.is_one_alone() {
             // A child that was stopped meanwhile cannot take the slot, and the next one gets it.
-            if let Some(child) = self.returning.pop_front() {
+            if let Some(child) = self.returning.front().cloned() {
+                if !self.may_return(&child) {
+                    return;
+                }
+                self.returning.pop_front();
                 if let Some(recorded) = self.record(&child, ChildEvent::SlotGranted, None, now) {
                     effects.extend(recorded);
                     effects.push(Effect::GrantSlot(child));
                 }
             } else if self.gate == Gate::Paused {
                 return;
-            } else if let Some(child) =
-                self.next_suspect().or_else(|| self.queue.pop()).or_else(|| self.next_heir())
-            {
+            } else if let Some(child) = self.next_to_begin() {
                 if let Some(recorded) = self.record(&child, ChildEvent::Started, None, now) {
                     effects.extend(recorded);
                     effects.push(Effect::Start(child));
@@ -362,6 +366,14 @@ impl Book {
             } else {
                 return;
             }
+        }
+    }
+
+    /// Suspects go first, and what is at work comes to its end before them, so that none waits for ever.
+    fn next_to_begin(&mut self) -> Option<ChildId> {
+        match self.suspects.waiting() {
+            0 => self.queue.pop().or_else(|| self.next_heir()),
+            _some => self.next_suspect(),
         }
     }
 

@@ -11,8 +11,8 @@ mod toll;
 mod trees;
 
 pub use settling::{Conclusion, may_go_on, settle, stop_children};
-pub use toll::DEATHS_MAX;
-pub(crate) use toll::let_go;
+pub use toll::{DEATHS_IN_ALL_MAX, DEATHS_MAX};
+pub(crate) use toll::{is_suspect, let_go};
 
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};

@@ -3,6 +3,8 @@
 
 #[path = "engine/adoption.rs"]
 mod adoption;
+#[path = "engine/alone.rs"]
+mod alone;
 #[path = "engine/calls.rs"]
 mod calls;
 #[path = "engine/capacity.rs"]

@@ -195,7 +195,8 @@ pub struct Takeover {
     pub delegations: Vec<DelegationId>,
     /// When.
     pub at: Timestamp,
-    /// What becomes known of their children with it. Of a delegation that is not moved nothing is stored.
+    /// What becomes known of their children with it: how an attempt of each ended. Of a delegation that is not moved nothing is
+    /// stored, nor where how that attempt ended is known already, because its process has told that after it was looked at.
     pub pulses: Vec<(ChildId, Pulse)>,
 }
 

@@ -3,8 +3,8 @@
 //! since they were accepted before.
 
 use super::entry::Delegated;
-use super::suspects::Suspects;
 use super::{Adopted, Book, Effect, Loss};
+use crate::recovery::is_suspect;
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::{Force, StopReason};
@@ -64,8 +64,8 @@ impl Book {
             let session = &record.accepted.lineage.session;
             if withheld.contains(&index) {
                 self.withheld.insert(child.id.clone());
-            } else if Suspects::is_one(child.deaths()) {
-                self.suspects.push(session, child.id.clone());
+            } else if is_suspect(child.deaths()) {
+                self.suspects.push(child.deaths().in_all, child.id.clone());
             } else {
                 let queue = match self.capacity.heirs_max() {
                     Some(_) => &mut self.heirs,

@@ -16,7 +16,7 @@ use std::fmt;
 /// How much a process has to do when a call comes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Children that hold a slot, or want theirs again.
+    /// Children that hold a slot, or want theirs again; no fewer than there are slots where one is to run alone.
     pub running: usize,
     /// Children that wait for their first slot.
     pub waiting: usize,

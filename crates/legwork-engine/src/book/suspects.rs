@@ -1,54 +1,62 @@
-//! Children of work that was taken over whose process died again and again at one step of them. Any of those that ran
-//! side by side may be the one that it died of, so they begin one at a time: the next death shows which, and the others
-//! are not given up with it (invariant 10).
+//! Children of work that was taken over of which the process may have died: it died while they ran, again and again. Whatever
+//! ran beside them may have been what it died of, so each of them runs alone, and the rest of the deaths that it may have is its
+//! own: nobody is given up for what another one does (docs/design/051-alone.md, invariant 10).
 
-use super::{Book, FairQueue};
-use crate::recovery::DEATHS_MAX;
+use super::Book;
 use legwork_core::child::ChildState;
-use legwork_core::ids::{ChildId, SessionId};
-use legwork_core::pulse::Deaths;
+use legwork_core::ids::ChildId;
 use std::collections::HashSet;
-
-/// Deaths in a row from which on a child is one of them. The rest of [`DEATHS_MAX`] is left for finding out.
-const SUSPECT_FROM: u32 = DEATHS_MAX / 2;
 
 /// Those that wait, and those that have begun.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
-    waiting: FairQueue,
+    /// With the deaths that each has seen.
+    waiting: Vec<(u32, ChildId)>,
     all: HashSet<ChildId>,
 }
 
 impl Suspects {
-    pub(super) fn is_one(deaths: Deaths) -> bool {
-        deaths.in_a_row >= SUSPECT_FROM
-    }
-
-    pub(super) fn push(&mut self, session: &SessionId, child: ChildId) {
+    /// One that has seen so many deaths.
+    pub(super) fn push(&mut self, deaths: u32, child: ChildId) {
         self.all.insert(child.clone());
-        self.waiting.push(session, child);
+        self.waiting.push((deaths, child));
     }
 
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
+    /// The one that has seen the fewest: each gets a turn before any gets another one.
+    fn pop(&mut self) -> Option<ChildId> {
+        let (place, _) = self.waiting.iter().enumerate().min_by_key(|(_, (deaths, _))| *deaths)?;
+        Some(self.waiting.remove(place).1)
+    }
+
     pub(super) fn remove_all(&mut self, gone: impl Fn(&ChildId) -> bool) {
-        if !self.all.is_empty() {
-            self.waiting.remove_all(&gone);
-            self.all.retain(|child| !gone(child));
-        }
+        self.waiting.retain(|(_, child)| !gone(child));
+        self.all.retain(|child| !gone(child));
     }
 }
 
 impl Book {
-    /// The next of them, while none holds a slot: one that waits for its own children stands in nobody's way.
-    pub(super) fn next_suspect(&mut self) -> Option<ChildId> {
+    /// Whether a suspect is at work: nothing begins beside it. One that waits for its own children stands in nobody's way.
+    pub(super) fn is_one_alone(&self) -> bool {
         let holds_slot = |child: &ChildId| self.standing(child).is_some_and(ChildState::holds_slot);
-        let is_free = self.capacity.heirs_max().is_none_or(|max| self.slots_used < max);
-        if !is_free || self.suspects.all.iter().any(holds_slot) {
-            return None;
-        }
-        self.suspects.waiting.pop()
+        self.suspects.all.iter().any(holds_slot)
+    }
+
+    /// Whether what comes now waits for a suspect, whatever slots there are.
+    pub(super) fn waits_for_suspects(&self) -> bool {
+        self.suspects.waiting() > 0 || self.is_one_alone()
+    }
+
+    /// Whether this child, which wants its slot again, may have it.
+    pub(super) fn may_return(&self, child: &ChildId) -> bool {
+        self.slots_used == 0 || !self.suspects.all.contains(child)
+    }
+
+    /// The next of them, once nothing else is at work.
+    pub(super) fn next_suspect(&mut self) -> Option<ChildId> {
+        if self.slots_used == 0 { self.suspects.pop() } else { None }
     }
 }

@@ -71,7 +71,8 @@ impl Handle {
     ) -> Result<(), RecoveryError> {
         // One at a time in a process: each takes what it finds in nobody's hand.
         let _turn = self.recovering().acquire().await.map_err(|_| RecoveryError::Closed)?;
-        let Grove { trees: found, unreadable } = trees::of(rescuer.store, orphans).await?;
+        let Grove { trees: mut found, unreadable } = owners.read(orphans).await?;
+        found.sort_by_key(Tree::turn);
         recovered.unreadable = unreadable;
         // Asked after the work was read: what was accepted here since then is not among it.
         let in_hand = self.ask(Message::InHand).await.ok_or(RecoveryError::Closed)?;

@@ -4,8 +4,8 @@
 //!
 //! Nobody is watched whose work would be left alone all the same: a process that is declared gone has lost its work.
 
-use super::trees::Tree;
-use super::{Recovered, RecoveryError, Rescuer};
+use super::trees::{Grove, Tree};
+use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
 use crate::lease;
 use futures::future::try_join_all;
 use legwork_core::ids::OwnerId;
@@ -24,6 +24,9 @@ pub(super) struct Owners<'a> {
 
 /// How often one recovery watches: while it does, further processes may fall silent, and each time takes three periods.
 const WATCHES_MAX: u32 = 3;
+
+/// How often the work is read again because another one of its owners turned out to be dead.
+const READINGS_MAX: u32 = 3;
 
 /// What an owner is to whoever recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +53,29 @@ pub(super) enum Whose {
 impl<'a> Owners<'a> {
     pub(super) fn new(rescuer: Rescuer<'a>) -> Self {
         Owners { rescuer, met: HashMap::new(), suspects: Vec::new(), watches_left: WATCHES_MAX }
+    }
+
+    /// The work, as the dead among its owners left it. A process that ends in good order stores that last, and may do so after the
+    /// work was read; so what is theirs is read once they are known to be dead, when nobody writes to it any more.
+    pub(super) async fn read(&mut self, orphans: &Orphans) -> Result<Grove, RecoveryError> {
+        let store = self.rescuer.store;
+        let mut grove = trees::of(store, orphans).await?;
+        for _ in 1..READINGS_MAX {
+            if !self.meet(&grove).await? {
+                break;
+            }
+            grove = trees::of(store, orphans).await?;
+        }
+        Ok(grove)
+    }
+
+    /// Judges all owners. Says whether one that was not known before is dead.
+    async fn meet(&mut self, grove: &Grove) -> Result<bool, RecoveryError> {
+        let mut is_news = false;
+        for owner in grove.trees.iter().flat_map(Tree::owners) {
+            is_news |= !self.met.contains_key(&owner.id) && self.standing(owner).await? == Standing::Dead;
+        }
+        Ok(is_news)
     }
 
     pub(super) async fn of(&mut self, tree: &Tree) -> Result<Whose, RecoveryError> {

@@ -4,7 +4,7 @@
 use super::owners::{Owners, Whose};
 use super::toll::Toll;
 use super::trees::Grove;
-use super::{Orphans, Recovered, RecoveryError, Rescuer, trees};
+use super::{Orphans, Recovered, RecoveryError, Rescuer};
 use crate::salvage::salvage;
 use legwork_core::batch::{Isolation, OnCrash};
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
@@ -83,7 +83,7 @@ async fn settle_found(
     Wanted { orphans, conclusion, only }: Wanted<'_>,
     recovered: &mut Recovered,
 ) -> Result<(), RecoveryError> {
-    let Grove { trees, unreadable } = trees::of(rescuer.store, orphans).await?;
+    let Grove { trees, unreadable } = owners.read(orphans).await?;
     recovered.unreadable = unreadable;
     for tree in trees {
         if recovered.tells_of(&tree) {

@@ -21,6 +21,14 @@ use std::collections::{HashMap, HashSet};
 /// Deaths in a row, with no step that ended between, after which a child does not go on.
 pub const DEATHS_MAX: u32 = 8;
 
+/// Deaths in all after which a child does not go on, however far it got each time.
+pub const DEATHS_IN_ALL_MAX: u32 = 8 * DEATHS_MAX;
+
+/// Whether so many that a child runs alone from now on: half of the deaths that it may have.
+pub(crate) fn is_suspect(deaths: Deaths) -> bool {
+    deaths.in_a_row >= DEATHS_MAX / 2 || deaths.in_all >= DEATHS_IN_ALL_MAX / 2
+}
+
 /// What the deaths of processes mean for the children of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Toll {
@@ -49,14 +57,17 @@ impl Toll {
         let mut condemned = HashMap::new();
         for child in running(tree.records()) {
             let known = child.deaths();
-            if after(child, &ends, known.steps).in_a_row < DEATHS_MAX {
+            if !is_enough(after(child, &ends, known.steps)) {
                 continue;
             }
             let journal = readable(&child.id, rescuer.store).await?;
             let steps = ended_in(journal.as_deref(), known);
-            let deaths = after(child, &ends, steps);
+            let mut deaths = after(child, &ends, steps);
             // One that was counted before, by somebody who broke off then, may have got further since.
-            if deaths.in_a_row >= DEATHS_MAX && steps <= deaths.steps {
+            if steps > deaths.steps {
+                deaths.in_a_row = 0;
+            }
+            if is_enough(deaths) {
                 condemned.insert(child.id.clone(), words(deaths, journal.as_deref()));
             }
         }
@@ -191,15 +202,28 @@ fn ended(journal: &[StepRecord]) -> u32 {
     u32::try_from(journal.iter().filter(has_ended).count()).unwrap_or(u32::MAX)
 }
 
+/// Whether so many deaths are the child's.
+fn is_enough(deaths: Deaths) -> bool {
+    deaths.in_a_row >= DEATHS_MAX || deaths.in_all >= DEATHS_IN_ALL_MAX
+}
+
 /// What the child's result says of it.
 fn words(deaths: Deaths, journal: Option<&[StepRecord]>) -> String {
+    let place = journal.map_or_else(|| "at a place that cannot be read".to_owned(), place);
+    let what = match deaths.in_a_row >= DEATHS_MAX {
+        true => format!(
+            "died {} times in a row {place}, and no step had ended between; {DEATHS_MAX} such deaths are the limit",
+            deaths.in_a_row
+        ),
+        false => format!(
+            "died {} times in all, now {place}; {DEATHS_IN_ALL_MAX} deaths are the limit, however far it gets each time",
+            deaths.in_all
+        ),
+    };
     format!(
-        "given up: the process that ran it died {} times in a row {}, and no step had ended between; {DEATHS_MAX} such deaths \
-         are the limit. What it had done before is kept. Find out what ends the process there (memory, a signal), then \
-         delegate the task again, in smaller pieces if need be. With `[delegation] on_crash = \"report\"` a subagent ends \
-         at the first death of its process",
-        deaths.in_a_row,
-        journal.map_or_else(|| "at a place that cannot be read".to_owned(), place)
+        "given up: the process that ran it {what}. In the second half of them nothing ran beside it. What it had done before \
+         is kept. Find out what ends the process there (memory, a signal), then delegate the task again, in smaller pieces \
+         if need be. With `[delegation] on_crash = \"report\"` a subagent ends at the first death of its process"
     )
 }
 
@@ -261,7 +285,7 @@ mod tests {
         journal.push(step(3, tool("search_files"), StepState::Intended));
         assert_eq!(place(&journal), "in a call of `search_files`, after 3 step(s)");
         assert_eq!(place(&[]), "before its first step");
-        let before = Deaths { in_a_row: 2, attempt: 3, steps: 5 };
+        let before = Deaths { in_a_row: 2, attempt: 3, steps: 5, in_all: 2 };
         assert_eq!(ended_in(Some(&journal), before), 3);
         assert_eq!(ended_in(None, before), 5, "of a damaged journal nobody knows more than before");
     }

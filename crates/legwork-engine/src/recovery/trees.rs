@@ -1,9 +1,10 @@
 //! Open delegations in trees: each with the child that made it, and with what its own children made.
 
+use super::toll::is_suspect;
 use super::{Orphans, RecoveryError};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::ports::{Filter, Listed, Store};
-use legwork_core::record::{DelegationRecord, OwnerRecord};
+use legwork_core::record::{ChildRecord, DelegationRecord, OwnerRecord};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Open delegations that hang together, parents first.
@@ -63,6 +64,15 @@ impl Tree {
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &DelegationId> {
         self.records.iter().map(|record| &record.accepted.delegation)
+    }
+
+    /// When it is its turn to be taken up: what is to run alone before what may be the death of it, and of that what has seen
+    /// the fewest deaths.
+    pub(super) fn turn(&self) -> (bool, u32) {
+        let children = self.records.iter().flat_map(|record| &record.children);
+        let open = children.filter(|child| child.outcome().is_none()).map(ChildRecord::deaths);
+        let suspects = open.filter(|deaths| is_suspect(*deaths)).map(|deaths| deaths.in_all);
+        suspects.min().map_or((true, 0), |fewest| (false, fewest))
     }
 
     /// What of it is not among `ids`, if anything.

@@ -1,15 +1,16 @@
 //! A child whose process dies at the same step of it again and again is gone on with so often and no more.
 
 use crate::scene::{DEAD, FOR_EVER, Scene, UNSEEN, batch, options, owner};
+use futures::FutureExt;
 use legwork_core::batch::{NewBatch, Ticket};
 use legwork_core::child::ChildState;
 use legwork_core::completion::BatchResult;
 use legwork_core::ids::Epoch;
 use legwork_core::outcome::{Outcome, StopReason, WireStatus};
-use legwork_core::ports::{Delegator, Facts, Steps, WriteSteps};
-use legwork_core::pulse::{Deaths, LineEvent};
+use legwork_core::ports::{Assignment, Delegator, Facts, Steps, WriteSteps};
+use legwork_core::pulse::{Deaths, LineEvent, Pulse};
 use legwork_core::record::ChildRecord;
-use legwork_core::step::{Action, Actor, Product, StepChange};
+use legwork_core::step::{Action, Actor, Fence, Product, StepChange};
 use legwork_core::time::Timestamp;
 use legwork_engine::recovery::{Conclusion, DEATHS_MAX, Orphans, Recovered, Rescuer, settle};
 use legwork_testkit::memory::{Damage, MemoryStore};
@@ -71,8 +72,11 @@ async fn child(memory: &MemoryStore, ticket: &Ticket, index: usize) -> ChildReco
 
 /// The child that is at work stores a step, as its `n`-th.
 async fn step(scene: &Scene, n: u32) {
-    let assignment = scene.troupe.assignments().remove(0);
-    let seq = n - DEAD - 1;
+    store_step(scene, scene.troupe.assignments().remove(0), n - DEAD - 1).await;
+}
+
+/// The child of this assignment stores a whole step.
+pub async fn store_step(scene: &Scene, assignment: Assignment, seq: u32) {
     let write = WriteSteps {
         actor: Actor::Child(assignment.child),
         fence: assignment.fence,
@@ -155,7 +159,7 @@ async fn conclude(memory: &MemoryStore, conclusion: Conclusion) -> Recovered {
 
 /// Proves RECOV-2.
 #[tokio::test(start_paused = true)]
-async fn k08_a_child_that_gets_a_step_further_each_time_is_never_given_up() {
+async fn k08_a_child_that_gets_a_step_further_each_time_is_not_given_up_after_eight_deaths() {
     let memory = MemoryStore::new();
     let ticket = accepted(&memory, batch(&["until told"]), &["until told"]).await;
     for n in 1..=40 {
@@ -185,6 +189,33 @@ async fn k33_k34_whoever_lets_go_in_good_order_or_stood_still_has_not_died_of_it
         }
         assert_eq!(child(&memory, &ticket, 0).await.deaths().in_a_row, 1, "the first one died");
     }
+}
+
+/// It stores last that it let go of its work, and may do so after somebody has read that for whose process it looks next.
+#[tokio::test(start_paused = true)]
+async fn k33_a_process_that_ends_in_good_order_after_its_work_was_read_has_not_died_of_it() {
+    let memory = MemoryStore::new();
+    let ticket = accepted(&memory, batch(&["deaf"]), &["deaf"]).await;
+    for n in 1..DEATHS_MAX {
+        live(&memory, DEAD + n, End::Dies, nothing).await;
+    }
+    let last = DEAD + DEATHS_MAX - 1;
+    let record = memory.delegation(&ticket.delegation).await.expect("it reads").expect("it is stored");
+    let (fence, row) = (Fence { owner: owner(last).id, epoch: record.epoch }, &record.children[0]);
+    assert_eq!((row.state, row.deaths().in_a_row), (ChildState::Running { attempt: 8 }, 7));
+    let pulse = Pulse { deaths: row.deaths().but_not(8), ..Pulse::default() };
+    let told = vec![(row.id.clone(), pulse)];
+
+    let scene = Scene::over(memory.clone(), 2, options(3)).await;
+    let store = memory.clone();
+    scene.neighbours.before_its_death(last, move || {
+        let told = store.note_pulses(fence, Timestamp(0), told).now_or_never();
+        assert_eq!(told, Some(Ok(())), "it is the owner still");
+    });
+    let recovered = scene.recover(&Orphans::All).await;
+    assert_eq!((recovered.resumed, recovered.condemned), (1, 0));
+    let deaths = child(&memory, &ticket, 0).await.deaths();
+    assert_eq!((deaths.in_a_row, deaths.attempt), (7, 8));
 }
 
 /// Proves RECOV-2: where processes cannot be seen, as those of another container.
@@ -218,7 +249,9 @@ async fn k16_a_parent_that_waits_for_its_children_is_not_given_up_for_their_deat
         assert_eq!((recovered.resumed, recovered.condemned), (2, 0), "death {n}");
         scene.troupe.until(|counts| counts.here.contains(&"tree 1 0 told".to_owned())).await;
         let parent = child(&memory, &ticket, 0).await;
-        assert_eq!(parent.state, ChildState::Running { attempt: n + 1 });
+        // From then on the one below runs alone first.
+        let is_alone = n >= DEATHS_MAX / 2;
+        assert_eq!(parent.state.attempt_under_way(), (!is_alone).then_some(n + 1), "death {n}");
     }
     let heir = Scene::over(memory.clone(), 2, options(3)).await;
     let recovered = heir.recover(&Orphans::All).await;
@@ -396,7 +429,8 @@ async fn k08_inv_30_each_death_is_counted_once_whoever_breaks_off_in_between() {
             let row = child(&memory, &ticket, 0).await;
             let ChildState::Running { attempt } = row.state else { panic!("{at} {luck:?}: {row:?}") };
             // No step has ended; each attempt but the one that runs has died.
-            let died = Deaths { in_a_row: attempt - 1, attempt: attempt - 1, steps: 0 };
+            let died = attempt - 1;
+            let died = Deaths { in_a_row: died, attempt: died, steps: 0, in_all: died };
             assert_eq!(row.deaths(), died, "process {first}, call {at} {luck:?}");
             drop(broken.scene);
             if broken.calls <= at {

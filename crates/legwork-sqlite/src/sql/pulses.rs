@@ -24,15 +24,19 @@ pub(crate) fn note(
     Ok(())
 }
 
-/// Stores those of the pulses whose children are of the delegation with this number. Whoever calls has it.
+/// Stores those of the pulses whose children are of the delegation with this number and that know how a later attempt ended than
+/// the stored ones. Whoever calls has it.
 pub(crate) fn note_of(
     connection: &Connection,
     delegation: i64,
     at: Timestamp,
     pulses: &[(ChildId, String)],
 ) -> Result<(), Failure> {
-    let mut statement = connection
-        .prepare_cached("UPDATE children SET pulse = ?3, pulse_at = ?4 WHERE id = ?1 AND delegation = ?2")?;
+    let mut statement = connection.prepare_cached(
+        "UPDATE children SET pulse = ?3, pulse_at = ?4 WHERE id = ?1 AND delegation = ?2 \
+         AND coalesce(json_extract(?3, '$.deaths.attempt'), 0) > \
+             CASE WHEN json_valid(pulse) THEN coalesce(json_extract(pulse, '$.deaths.attempt'), 0) ELSE 0 END",
+    )?;
     for (child, pulse) in pulses {
         statement.execute((child.as_str(), delegation, pulse.as_str(), at.0))?;
     }

@@ -2,8 +2,9 @@
 
 use super::state::{Damage, State};
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ids::{DelegationId, Epoch, SessionId, UnitId};
+use legwork_core::ids::{ChildId, DelegationId, Epoch, SessionId, UnitId};
 use legwork_core::ports::{Due, Found, Portion, StoreError, StoreHealth, Takeover, Undelivered};
+use legwork_core::pulse::Pulse;
 use legwork_core::record::{DelegationRecord, DeliveryRecord};
 use legwork_core::steering::{Request, Wish};
 use legwork_core::step::Actor;
@@ -52,8 +53,12 @@ pub(super) fn take_over(
             record.owner = heir.clone();
             record.epoch = Epoch(record.epoch.0 + 1);
             for child in &mut record.children {
-                let pulse = pulses.iter().find(|(of, _)| *of == child.id).map(|(_, pulse)| pulse.clone());
-                child.pulse = pulse.map(|pulse| (pulse, at)).or_else(|| child.pulse.take());
+                let known = child.deaths().attempt;
+                let is_news =
+                    |(of, pulse): &&(ChildId, Pulse)| *of == child.id && pulse.deaths.attempt > known;
+                if let Some((_, pulse)) = pulses.iter().find(is_news) {
+                    child.pulse = Some((pulse.clone(), at));
+                }
             }
             taken.push((id, record.epoch));
         }

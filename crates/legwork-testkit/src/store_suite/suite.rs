@@ -25,6 +25,7 @@ macro_rules! store_suite {
             owners: inv_30_a_process_that_was_declared_gone_is_kept_out,
             owners: inv_30_a_process_that_was_declared_gone_writes_nothing_more,
             owners: taking_over_moves_named_open_delegations_only,
+            owners: k08_what_a_process_has_told_of_the_end_of_its_attempts_stands,
             owners: owners_of_open_work_are_listed,
             owners: groups_are_remembered_until_dropped,
             owners: pulses_are_stored_for_the_owner_only,

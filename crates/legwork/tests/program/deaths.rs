@@ -12,6 +12,9 @@ use crate::harness::{Ended, Home, Order, Running};
 /// Deaths in a row after which a subagent is given up.
 const DEATHS_MAX: usize = 8;
 
+/// Deaths in a row from which on it runs alone.
+const ALONE_FROM: usize = DEATHS_MAX / 2;
+
 /// Its first reply is stored; at the second one it waits at another gate each time that it asks.
 fn deadly() -> Script {
     let asked = Mutex::new(0);
@@ -40,6 +43,26 @@ fn laborious(steps: usize) -> Script {
         }
         *asked += 1;
         gate(format!("ask {asked}")).then(reply)
+    })
+}
+
+/// Its first call of the model takes long: each time that it asks it waits at another gate.
+fn patient() -> Script {
+    let asked = Mutex::new(0);
+    Script::from_fn(move |_: &Conversation| {
+        let mut asked = asked.lock().expect("nobody panicked");
+        *asked += 1;
+        gate(format!("ask {asked}")).then(say("it is done"))
+    })
+}
+
+/// Each of its first commands kills the program that runs it, and what it does is stored each time.
+fn killer(commands: usize) -> Script {
+    Script::from_fn(move |talk: &Conversation| match talk.step() {
+        step if step < commands => {
+            gate(format!("kill {step}")).then(call("terminal", json!({"command": "kill -9 $PPID"})))
+        }
+        _ => say("it is done"),
     })
 }
 
@@ -124,5 +147,38 @@ fn k33_a_subagent_whose_process_is_told_to_end_again_and_again_is_not_given_up()
     }
     server.gate(&format!("ask {}", DEATHS_MAX + 3)).open();
     assert_done(&running.wait());
+    home.assert_nothing_runs();
+}
+
+/// Proves RECOV-2, K10: the one whose commands kill the program gets further each time, and is not suspected for it.
+#[test]
+fn k08_inv_10_a_subagent_that_waits_beside_one_whose_commands_kill_the_program_runs_alone_and_finishes() {
+    let scripts =
+        Scripts::default().agent("the patient", patient()).agent("the deadly", killer(ALONE_FROM + 1));
+    let server = ScriptedServer::start(scripts);
+    let home = Home::with(&server);
+    let goals = ["this is the patient piece", "this is the deadly piece"];
+    let mut running = home.legwork(&["delegate", "--goal", goals[0], "--goal", goals[1]]).start();
+    let id = running.delegation();
+    let killed = |running: Running, death: usize| {
+        server.gate(&format!("kill {death}")).wait_reached();
+        server.gate(&format!("kill {death}")).open();
+        let ended = running.wait();
+        assert_eq!(ended.code, -1, "the command kills the program: {ended}");
+        going_on(&home, &id).start()
+    };
+    for death in 0..ALONE_FROM {
+        server.gate(&format!("ask {}", death + 1)).wait_reached();
+        running = killed(running, death);
+    }
+    server.gate(&format!("ask {}", ALONE_FROM + 1)).wait_reached();
+    // Who begins beside it is recorded before any of them asks.
+    assert_eq!(home.state_of(goals[1]).as_deref(), Some("queued"), "it runs alone");
+    assert_eq!(server.log().of("the deadly").len(), ALONE_FROM, "it has not asked");
+    server.gate(&format!("ask {}", ALONE_FROM + 1)).open();
+    let ended = killed(running, ALONE_FROM).wait();
+    assert_eq!((ended.code, ended.statuses()), (0, vec!["completed".to_owned(); 2]), "{ended}");
+    assert_eq!(ended.results()[0]["summary"], json!("it is done"), "{ended}");
+    assert_eq!(server.log().of("the patient").len(), ALONE_FROM + 1, "it asked once for each attempt");
     home.assert_nothing_runs();
 }

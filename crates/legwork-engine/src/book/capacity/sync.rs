@@ -1,6 +1,6 @@
 //! Slots count calls in the background, whatever number of children they have; where there is none left, the caller
 //! waits (CAP-1 to CAP-9). Nothing queues: what is accepted starts at once. Only work that is taken over waits, while
-//! as many children run as there are slots.
+//! as many children run as there are slots, and all else while a child of that has the process to itself.
 
 use super::{Capacity, Load, Placement};
 use legwork_core::ports::Refusal;

@@ -69,7 +69,7 @@ pub async fn taking_over_moves_named_open_delegations_only(place: &dyn Place) {
         [&settled, &open, &other].map(|owned| owned.accepted.delegation.clone()).into_iter().collect();
 
     let known = |owned: &Owned| {
-        let deaths = Deaths { in_a_row: 1, attempt: 1, steps: 0 };
+        let deaths = Deaths { in_a_row: 1, attempt: 1, steps: 0, in_all: 1 };
         (owned.child(0).clone(), Pulse { deaths, ..Pulse::default() })
     };
     let pulses = vec![known(&settled), known(&open), known(&unnamed)];
@@ -91,6 +91,25 @@ pub async fn taking_over_moves_named_open_delegations_only(place: &dyn Place) {
         let deaths = still.stored().await.children[0].deaths();
         assert!(deaths.are_none(), "{of_a_child}");
     }
+}
+
+/// Whoever takes work over may have looked at it before its process had told how its attempts ended.
+pub async fn k08_what_a_process_has_told_of_the_end_of_its_attempts_stands(place: &dyn Place) {
+    let store = place.open();
+    store.enter(sample::owner(2), Timestamp(2)).await.expect("a second process enters");
+    let owned = Owned::accept(&store, 1, &[&[0, 1, 2]]).await;
+    let told = Pulse { beat: 9, deaths: Deaths::default().but_not(2), ..Pulse::default() };
+    let earlier = Pulse { beat: 8, deaths: Deaths::default().and(1, 0), ..Pulse::default() };
+    let pulses = vec![(owned.child(0).clone(), told.clone()), (owned.child(1).clone(), earlier)];
+    store.note_pulses(owned.fence(), Timestamp(7), pulses).await.expect("it is the owner");
+    let died = Pulse { beat: 3, deaths: Deaths::default().and(2, 0), ..Pulse::default() };
+    let pulses = (0..3).map(|task| (owned.child(task).clone(), died.clone())).collect();
+    let named = vec![owned.accepted.delegation.clone()];
+    let takeover = Takeover { pulses, ..takeover(owned.owner.clone(), sample::owner_id(2), named) };
+    store.take_over(takeover).await.expect("it is open");
+    let stored: Vec<_> = owned.stored().await.children.into_iter().map(|child| child.pulse).collect();
+    let (told, died) = (Some((told, Timestamp(7))), Some((died, Timestamp(3))));
+    assert_eq!(stored, [told, died.clone(), died], "known, known of an earlier attempt, and unknown");
 }
 
 fn takeover(from: OwnerId, to: OwnerId, delegations: Vec<DelegationId>) -> Takeover {

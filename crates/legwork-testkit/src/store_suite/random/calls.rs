@@ -7,7 +7,7 @@ use crate::store_suite::sample;
 use legwork_core::delivery::{DeliveryState, ParkReason};
 use legwork_core::ids::{ClaimId, DelegationId, Epoch, UnitId};
 use legwork_core::ports::{Filter, Takeover, WriteSteps};
-use legwork_core::pulse::Pulse;
+use legwork_core::pulse::{Deaths, Pulse};
 use legwork_core::step::{Action, Actor, Fence, Product, StepChange};
 use legwork_core::time::Timestamp;
 
@@ -147,7 +147,8 @@ async fn groups(pair: &mut Pair) {
 async fn pulses(pair: &mut Pair) {
     let (actor, fence) = random_actor(pair).await;
     let Actor::Child(child) = actor else { return };
-    let pulse = Pulse { beat: pair.at().0.unsigned_abs(), ..Pulse::default() };
+    let deaths = Deaths { attempt: pair.dice.upto(4), ..Deaths::default() };
+    let pulse = Pulse { beat: pair.at().0.unsigned_abs(), deaths, ..Pulse::default() };
     let (pulses, at) = (vec![(child, pulse)], pair.at());
     pair.both(&pulses, |store| store.note_pulses(fence.clone(), at, pulses.clone())).await;
 }
@@ -159,7 +160,8 @@ async fn take_over(pair: &mut Pair) {
     let mut pulses = Vec::new();
     for child in open.iter().flat_map(|record| &record.accepted.children) {
         if pair.dice.chance(50) {
-            pulses.push((child.clone(), Pulse { beat: at.0.unsigned_abs(), ..Pulse::default() }));
+            let deaths = Deaths { attempt: pair.dice.upto(4), ..Deaths::default() };
+            pulses.push((child.clone(), Pulse { beat: at.0.unsigned_abs(), deaths, ..Pulse::default() }));
         }
     }
     let mut delegations: Vec<DelegationId> =

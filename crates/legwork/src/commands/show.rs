@@ -237,7 +237,7 @@ fn sight(record: &DelegationRecord) -> Sight {
         true => Liveness::Dead,
         false => record.owner.liveness(&SystemProcesses),
     };
-    Sight::of(record, liveness, (&SystemProcesses.myself(), Clock::start().now().mono))
+    Sight::of(record, liveness, &SystemProcesses.myself(), Clock::start().now().mono)
 }
 
 fn step(step: &StepRecord) -> Value {

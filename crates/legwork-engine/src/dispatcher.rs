@@ -11,6 +11,7 @@ mod ending;
 mod given_up;
 mod housekeeping;
 mod leaving;
+mod owed;
 mod perform;
 mod renewal;
 mod requests;
@@ -80,6 +81,8 @@ pub(crate) enum Message {
     Look,
     /// These claims were made for a caller that did not get them.
     GiveBack(Vec<ClaimId>),
+    /// A caller found this claim in the hands of this process. Answered when it is not about to be given back any more, or was.
+    Keep(ClaimId, oneshot::Sender<()>),
     /// Whether new children may start; it is stored already.
     Turned(Pause),
     /// Work of a dead process is this one's now. Answered when it is in the book.
@@ -272,6 +275,7 @@ impl Dispatcher {
             Message::Attach(session, inbox) => self.routes.attach(session, inbox),
             Message::Look => self.chores.look_now(),
             Message::GiveBack(claims) => self.chores.give_back(claims),
+            Message::Keep(claim, reply) => self.chores.keep(&claim, reply),
             Message::Turned(pause) => self.turned(pause),
             Message::Adopt(heirloom, reply) => {
                 self.adopt(*heirloom);

@@ -3,7 +3,8 @@
 use crate::scene::{Scene, options, pushed};
 use legwork_core::batch::{Completions, NewBatch, Task};
 use legwork_core::delivery::DeliveryState;
-use legwork_core::ports::{Delegator, JoinError};
+use legwork_core::ports::{Delegator, Facts, JoinError};
+use legwork_core::time::Timestamp;
 use legwork_engine::Options;
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
@@ -19,10 +20,7 @@ fn call() -> NewBatch {
 }
 
 async fn states(scene: &Scene) -> Vec<DeliveryState> {
-    let records = legwork_core::ports::Facts::delegations(
-        scene.store.as_ref(),
-        legwork_core::ports::Filter::Recent(10),
-    );
+    let records = Facts::delegations(scene.store.as_ref(), legwork_core::ports::Filter::Recent(10));
     let records = records.await.expect("the store can be read").rows;
     records.into_iter().flat_map(|record| record.deliveries).map(|delivery| delivery.state).collect()
 }
@@ -79,4 +77,42 @@ async fn inv_06_what_a_store_in_trouble_does_not_take_back_is_given_back_later()
     shaky.recover();
     scene.pass(Duration::from_secs(10)).await;
     assert!(are_ready(&states(&scene).await));
+}
+
+/// Proves INV-6 for a caller that joins again at once: a claim that is to be given back is either taken up and not given back,
+/// or is given back and made anew, whatever becomes of the release meanwhile.
+#[tokio::test(start_paused = true)]
+async fn inv_06_what_a_second_join_takes_up_is_not_given_back_under_its_hands() {
+    let slow = Luck::Slow(Duration::from_secs(3));
+    for release in [Luck::Good, slow, Luck::Fails, Luck::FailsLate] {
+        for claim in [Luck::FailsLate, Luck::Slow(Duration::from_secs(60))] {
+            for is_under_way in [false, true] {
+                let seen = format!("release {release:?}, claim {claim:?}, under way: {is_under_way}");
+                let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+                let options = Options { completions: Completions::ByUnit, ..options(2) };
+                let scene = Scene::over_store(shaky.clone(), 1, options).await;
+                let ticket = scene.handle.dispatch(call()).await.expect("it is accepted");
+                scene.handle.settled(&ticket.delegation).await;
+                let claims = AtomicUsize::new(0);
+                shaky.let_decide(move |name| match name {
+                    "claim" if claims.fetch_add(1, Ordering::SeqCst) == 0 => claim,
+                    "release" => release,
+                    _ => Luck::Good,
+                });
+                let first = scene.handle.join_unit(&ticket.delegation, &ticket.units[0].id);
+                // Deadline: the caller does not wait for longer than that.
+                let first = timeout(Duration::from_secs(1), first).await;
+                assert!(matches!(first, Err(_) | Ok(Err(JoinError::Store(_)))), "{seen}: {first:?}");
+                if is_under_way {
+                    scene.handle.view(None).await;
+                }
+                let joined = scene.handle.join(&ticket.delegation).await.expect("it settled");
+                assert_eq!(joined.claims.len(), 2, "{seen}");
+                shaky.recover();
+                scene.pass(Duration::from_secs(10)).await;
+                let arrived = scene.store.acknowledge(joined.claims, Timestamp(1)).await;
+                assert_eq!(arrived, Ok(()), "{seen}");
+            }
+        }
+    }
 }

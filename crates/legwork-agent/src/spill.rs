@@ -57,6 +57,12 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a link, not a folder", path.display())))
 }
 
+/// As [`make_folder`], where nothing may be at `path` yet: it is `AlreadyExists` then.
+pub(crate) fn make_new_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), make_folder)?;
+    DirBuilder::new().mode(0o700).create(path)
+}
+
 /// Puts a text into a file, and says where. Without a file the store still has it.
 pub(crate) fn kept(spill: &Path, actor: &Actor, what: &str, text: &str) -> Option<String> {
     let written = || -> io::Result<String> {

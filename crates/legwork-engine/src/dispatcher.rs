@@ -331,7 +331,12 @@ impl Dispatcher {
             self.waiting.decide(reply, &Err(refusal));
             return;
         }
-        let ids = detached::new_ids(&self.wiring, &batch);
+        let ids = detached::drawn(&self.wiring, &batch);
+        if self.book.knows_one_of(&ids) {
+            // Before anything is written for them: what is there is the older one's.
+            return self.waiting.decide(reply, &Err(DispatchError::Refused(Refusal::IdsInUse)));
+        }
+        let ids = ids.with_transcripts(&self.wiring, &batch);
         self.step(Event::Dispatch { batch, ids, reply });
     }
 

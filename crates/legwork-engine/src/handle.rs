@@ -3,7 +3,7 @@
 mod waits;
 
 use crate::courier;
-use crate::detached;
+use crate::detached::{self, DRAWS_MAX};
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
 use crate::options::{Options, OptionsError};
@@ -187,6 +187,18 @@ impl Handle {
         &self.recovering
     }
 
+    /// Has the call begun, with other ids as long as those that were drawn belong to older work.
+    async fn begin(&self, batch: NewBatch) -> Result<Ticket, DispatchError> {
+        for _ in 1..DRAWS_MAX {
+            let drawn = self.ask(|reply| Message::Dispatch(Box::new(batch.clone()), reply)).await;
+            if drawn != Some(Err(DispatchError::Refused(Refusal::IdsInUse))) {
+                return drawn.unwrap_or(Err(DispatchError::Closed));
+            }
+        }
+        let last = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
+        last.unwrap_or(Err(DispatchError::Closed))
+    }
+
     async fn turn(&self, pause: Pause) -> Result<bool, StoreError> {
         let changed = self.wiring.store.set_pause(pause, self.wiring.clock.now().wall).await?;
         self.tell(Message::Turned(pause)).await;
@@ -254,8 +266,7 @@ impl Delegator for Handle {
             {
                 return rejoined(key, &first, tasks);
             }
-            let answer = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
-            let answer = answer.unwrap_or(Err(DispatchError::Closed));
+            let answer = self.begin(batch).await;
             match (answer, repeatable) {
                 // Somebody with the same key may have been first between the look and the record; whatever this call
                 // was refused for, nobody is told that nothing was started then.

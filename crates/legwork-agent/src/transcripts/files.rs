@@ -6,7 +6,7 @@ use super::entry::{Cut, Entry};
 use super::manifest::file_name;
 use super::queue::Queue;
 use super::writer::{self, Told};
-use crate::spill::make_folder;
+use crate::spill::{make_folder, make_new_folder};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Heading, TranscriptError, Transcripts};
@@ -61,7 +61,8 @@ impl Transcripts for FileTranscripts {
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         let Some(first) = headings.first() else { return Ok(Vec::new()) };
         let folder = self.root.join(first.delegation.as_str());
-        make_folder(&folder)
+        // What is there already belongs to older work under the same id.
+        make_new_folder(&folder)
             .map_err(|source| TranscriptError { path: folder.display().to_string(), source })?;
         let path = |heading: &Heading| folder.join(file_name(heading.task_index)).display().to_string();
         let paths = headings.iter().map(path).collect();

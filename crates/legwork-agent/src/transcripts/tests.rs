@@ -278,7 +278,7 @@ fn a_link_that_was_put_in_the_way_is_not_followed() {
     fs::create_dir_all(&own).expect("folders");
     std::os::unix::fs::symlink(&other, own.join("task-0.log")).expect("a link");
     let transcripts = FileTranscripts::new(folder.path().join("live")).expect("a thread");
-    transcripts.create(&[heading(0)]).expect("the folder is there");
+    transcripts.reopen(&[heading(0)], &[], AT).expect("the folder is there");
     tool(&transcripts, &heading(0).child, "not there");
     drop(transcripts);
     assert!(!other.exists());
@@ -298,6 +298,20 @@ fn live_01_nothing_is_left_of_a_call_that_came_to_nothing() {
     let left = fs::read_dir(folder.path().join("live")).expect("it is there");
     let left: Vec<_> = left.map(|entry| entry.expect("it reads").file_name()).collect();
     assert_eq!(left, [other.as_str()]);
+}
+
+/// Proves INV-36 for transcripts: where ids were drawn twice, nothing is written over the older ones.
+#[test]
+fn inv_36_the_transcripts_of_older_work_are_not_created_anew() {
+    let (folder, transcripts, paths) = started(1);
+    assert!(transcripts.close());
+    let before = (told(&paths[0]), manifest(folder.path()));
+    let later = FileTranscripts::new(folder.path().join("live")).expect("a thread");
+    let other = Heading { goal: "something else".to_owned(), ..heading(0) };
+    let error = later.create(&[other]).expect_err("the folder is the older one's");
+    assert_eq!(error.source.kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(later.close());
+    assert_eq!((told(&paths[0]), manifest(folder.path())), before);
 }
 
 #[test]

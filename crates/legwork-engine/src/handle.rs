@@ -2,7 +2,7 @@
 
 mod waits;
 
-use crate::courier;
+use crate::courier::{self, Ways};
 use crate::detached::{self, DRAWS_MAX};
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
@@ -12,7 +12,7 @@ use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Completions, Lineage, NewBatch, Task, Ticket};
 use legwork_core::fact::Accepted;
-use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, OtherCall, Pause,
@@ -41,6 +41,8 @@ pub struct Engine {
 #[derive(Clone)]
 pub struct Handle {
     mailbox: mpsc::Sender<Message>,
+    /// Claims that were made for callers which did not get them; read by the dispatcher. Who finds no place claims nothing yet.
+    owed: mpsc::Sender<Vec<ClaimId>>,
     /// Held by the dispatcher and its lines, so that every watch ends with the engine.
     live: broadcast::WeakSender<LiveEvent>,
     wiring: Wiring,
@@ -84,11 +86,12 @@ impl Engine {
         let news = wiring.store.news(0).await?;
         let asked_before = news.requests.iter().map(|(number, _)| *number).max().unwrap_or_default();
         let (mailbox, inbox) = mpsc::channel(MAILBOX_MAX);
+        let (owed, returns) = mpsc::channel(MAILBOX_MAX);
         let (live, _) = broadcast::channel(WATCH_MAX);
         let recovering = Arc::new(Semaphore::new(1));
-        let handle = Handle { mailbox, live: live.downgrade(), wiring, recovering };
+        let handle = Handle { mailbox, owed, live: live.downgrade(), wiring, recovering };
         let mut service = JoinSet::new();
-        let start = Start { options, inbox, live, asked_before, pause: news.pause };
+        let start = Start { options, inbox, returns, live, asked_before, pause: news.pause };
         service.spawn(Dispatcher::new(start, &handle).run());
         Ok(Engine { handle, service })
     }
@@ -177,6 +180,10 @@ impl Handle {
 
     pub(crate) fn mailbox(&self) -> mpsc::Sender<Message> {
         self.mailbox.clone()
+    }
+
+    fn ways(&self) -> Ways<'_> {
+        Ways { mailbox: &self.mailbox, owed: &self.owed }
     }
 
     pub(crate) fn wiring(&self) -> &Wiring {
@@ -295,7 +302,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
             self.settled_below(&delegation, None).await?;
-            courier::collect(&self.wiring, &self.mailbox, &delegation).await
+            courier::collect(&self.wiring, self.ways(), &delegation).await
         })
     }
 
@@ -304,7 +311,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
             self.settled_below(&delegation, Some(&unit)).await?;
-            courier::collect_unit(&self.wiring, &self.mailbox, &delegation, &unit).await
+            courier::collect_unit(&self.wiring, self.ways(), &delegation, &unit).await
         })
     }
 

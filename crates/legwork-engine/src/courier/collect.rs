@@ -20,10 +20,27 @@ const LOOKS_MAX: usize = 8;
 struct OnTheWay<'a> {
     wiring: &'a Wiring,
     mailbox: &'a mpsc::Sender<Message>,
+    /// The place in the line of what is given back; taken before anything is claimed, so that there is always room.
+    place: Option<mpsc::Permit<'a, Vec<ClaimId>>>,
     claims: Vec<ClaimId>,
 }
 
-impl OnTheWay<'_> {
+/// The ways to the dispatcher.
+#[derive(Clone, Copy)]
+pub(crate) struct Ways<'a> {
+    /// For messages.
+    pub(crate) mailbox: &'a mpsc::Sender<Message>,
+    /// For claims that were made for callers which did not get them; a caller for which there is no room claims nothing yet.
+    pub(crate) owed: &'a mpsc::Sender<Vec<ClaimId>>,
+}
+
+impl<'a> OnTheWay<'a> {
+    /// Nothing is claimed yet.
+    async fn begin(wiring: &'a Wiring, ways: Ways<'a>) -> Result<OnTheWay<'a>, JoinError> {
+        let place = ways.owed.reserve().await.map_err(|_| JoinError::Closed)?;
+        Ok(OnTheWay { wiring, mailbox: ways.mailbox, place: Some(place), claims: Vec::new() })
+    }
+
     /// A claim that may be made, whatever the answer will be.
     fn claim(&mut self) -> ClaimId {
         let claim = ClaimId::from_bits((self.wiring.bits)());
@@ -69,10 +86,16 @@ impl OnTheWay<'_> {
 impl Drop for OnTheWay<'_> {
     fn drop(&mut self) {
         let claims = std::mem::take(&mut self.claims);
-        if !claims.is_empty() && self.mailbox.try_send(Message::GiveBack(claims)).is_err() {
+        if claims.is_empty() {
+            return;
+        }
+        if self.mailbox.is_closed() {
             tracing::warn!(
-                "results that a caller did not wait for come free with this process: its engine is busy or ending"
+                "results that a caller did not wait for come free with this process: its engine has ended"
             );
+        }
+        if let Some(place) = self.place.take() {
+            place.send(claims);
         }
     }
 }
@@ -86,7 +109,7 @@ impl Drop for OnTheWay<'_> {
 /// dropped.
 pub(crate) async fn collect(
     wiring: &Wiring,
-    mailbox: &mpsc::Sender<Message>,
+    ways: Ways<'_>,
     delegation: &DelegationId,
 ) -> Result<Joined, JoinError> {
     let record = wiring.store.delegation(delegation).await.map_err(failed)?;
@@ -95,7 +118,7 @@ pub(crate) async fn collect(
         return Err(JoinError::Unknown(delegation.clone()));
     }
     let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
-    let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
+    let mut on_the_way = OnTheWay::begin(wiring, ways).await?;
     let mut claims = Vec::new();
     for place in 0..record.accepted.units.len() {
         claims.extend(on_the_way.take(&record, place).await?);
@@ -112,7 +135,7 @@ pub(crate) async fn collect(
 /// As [`collect`].
 pub(crate) async fn collect_unit(
     wiring: &Wiring,
-    mailbox: &mpsc::Sender<Message>,
+    ways: Ways<'_>,
     delegation: &DelegationId,
     unit: &UnitId,
 ) -> Result<Joined, JoinError> {
@@ -124,7 +147,7 @@ pub(crate) async fn collect_unit(
         return Err(unknown());
     }
     let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
-    let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
+    let mut on_the_way = OnTheWay::begin(wiring, ways).await?;
     let claims: Vec<ClaimId> = on_the_way.take(&record, place).await?.into_iter().collect();
     on_the_way.claims.clone_from(&claims);
     let tasks = record.accepted.units[place].task_indexes.iter();

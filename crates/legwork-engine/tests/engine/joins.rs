@@ -11,6 +11,7 @@ use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 /// A call of two units.
@@ -77,6 +78,33 @@ async fn inv_06_what_a_store_in_trouble_does_not_take_back_is_given_back_later()
     shaky.recover();
     scene.pass(Duration::from_secs(10)).await;
     assert!(are_ready(&states(&scene).await));
+}
+
+/// Proves INV-6 while the engine has more to hear than finds room.
+#[tokio::test(start_paused = true)]
+async fn inv_06_what_was_taken_is_given_back_also_while_the_engine_is_busy() {
+    let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
+    let options = Options { completions: Completions::ByUnit, ..options(2) };
+    let scene = Scene::over_store(shaky.clone(), 1, options).await;
+    let ticket = scene.handle.dispatch(call()).await.expect("it is accepted");
+    scene.handle.settled(&ticket.delegation).await;
+    shaky.let_decide(|name| match name {
+        "claim" => Luck::Slow(Duration::from_secs(60)),
+        _ => Luck::Good,
+    });
+    let mut join = scene.handle.join(&ticket.delegation);
+    // Deadline: by then it has claimed something, and waits for the answer.
+    assert!(timeout(Duration::from_secs(1), &mut join).await.is_err());
+    // Nobody else comes to a turn before the caller is gone: more is said than there is room for.
+    let mut said: Vec<_> = (0..2000).map(|_| Box::pin(unconstrained(scene.handle.view(None)))).collect();
+    for view in &mut said {
+        assert!(futures::poll!(view).is_pending());
+    }
+    drop(join);
+    drop(said);
+    scene.pass(Duration::from_secs(1)).await;
+    let found = states(&scene).await;
+    assert!(are_ready(&found), "{found:?}");
 }
 
 /// Proves INV-6 for a caller that joins again at once: a claim that is to be given back is either taken up and not given back,

@@ -19,7 +19,7 @@ use legwork_core::ports::{
     Pending, Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::{Asked, Request, Scope, Wish};
+use legwork_core::steering::{Asked, Request, STEERS_WAITING_MAX, Scope, Wish};
 use std::collections::HashSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -357,6 +357,10 @@ impl Delegator for Handle {
             match wiring.store.ask(request).await.map_err(steering::failed)? {
                 Asked::Stored => {}
                 Asked::Ended | Asked::Unknown => return Err(SteerError::NotFound(child)),
+                Asked::Full => {
+                    let most = STEERS_WAITING_MAX;
+                    return Err(SteerError::Full { child, waiting: most, waiting_max: most });
+                }
             }
             // A child of this process finds it without waiting for the next round; it is read from the store in any
             // case, so that it is said once and in the stored order.

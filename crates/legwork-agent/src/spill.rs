@@ -57,6 +57,22 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a link, not a folder", path.display())))
 }
 
+/// Something that is no folder, where one above the wanted one is to be: that does not mean that the wanted one is there.
+fn not_taken(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => io::Error::new(io::ErrorKind::NotADirectory, error),
+        _ => error,
+    }
+}
+
+/// As [`make_folder`], where nothing may be at `path` yet: it is `AlreadyExists` then.
+pub(crate) fn make_new_folder(path: &Path) -> io::Result<()> {
+    if let Some(above) = path.parent() {
+        make_folder(above).map_err(not_taken)?;
+    }
+    DirBuilder::new().mode(0o700).create(path)
+}
+
 /// Puts a text into a file, and says where. Without a file the store still has it.
 pub(crate) fn kept(spill: &Path, actor: &Actor, what: &str, text: &str) -> Option<String> {
     let written = || -> io::Result<String> {

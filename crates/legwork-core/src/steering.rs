@@ -6,6 +6,9 @@ use crate::outcome::{Force, StopReason};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Texts that may wait for one child. Whoever stores one counts them in the same commit.
+pub const STEERS_WAITING_MAX: usize = 256;
+
 /// What a request is aimed at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -90,6 +93,8 @@ pub enum Asked {
     Ended,
     /// There is no such child; nothing was stored.
     Unknown,
+    /// [`STEERS_WAITING_MAX`] texts wait for it already; nothing was stored.
+    Full,
 }
 
 /// One stored request.

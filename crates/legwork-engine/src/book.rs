@@ -168,6 +168,14 @@ impl Book {
         Some((self.delegations.get(delegation)?, *index))
     }
 
+    /// Whether work that is in hand here has one of these ids already.
+    pub fn knows_one_of(&self, ids: &NewIds) -> bool {
+        let is_known =
+            |child: &ChildId| self.whereabouts.contains_key(child) || self.leaving.contains_key(child);
+        let is_leaving = self.leaving.values().any(|leaving| *leaving == ids.delegation);
+        is_leaving || self.delegations.contains_key(&ids.delegation) || ids.children.iter().any(is_known)
+    }
+
     /// The delegations of children that were withdrawn and whose runner is not gone yet.
     pub fn leaving(&self) -> impl Iterator<Item = &DelegationId> {
         self.leaving.values()
@@ -214,6 +222,9 @@ impl Book {
     fn dispatch(&mut self, batch: NewBatch, ids: NewIds, reply: ReplyTo, now: Now) -> Vec<Effect> {
         if let Some(refusal) = self.objection(&batch) {
             return vec![Effect::Refuse(reply, refusal)];
+        }
+        if self.knows_one_of(&ids) {
+            return vec![Effect::Refuse(reply, Refusal::IdsInUse)];
         }
         let mut accepted = accepted(batch, ids, self.options.completions);
         if let Some((above, _)) = accepted.lineage.parent.as_ref().and_then(|parent| self.child(parent)) {

@@ -11,6 +11,7 @@ mod ending;
 mod given_up;
 mod housekeeping;
 mod leaving;
+mod owed;
 mod perform;
 mod renewal;
 mod requests;
@@ -78,8 +79,8 @@ pub(crate) enum Message {
     Attach(SessionId, Arc<dyn Inbox>),
     /// Something that concerns this process was stored.
     Look,
-    /// These claims were made for a caller that did not get them.
-    GiveBack(Vec<ClaimId>),
+    /// A caller found this claim in the hands of this process. Answered when it is not about to be given back any more, or was.
+    Keep(ClaimId, oneshot::Sender<()>),
     /// Whether new children may start; it is stored already.
     Turned(Pause),
     /// Work of a dead process is this one's now. Answered when it is in the book.
@@ -109,6 +110,8 @@ fn far_off() -> Instant {
 pub(crate) struct Start {
     pub(crate) options: Options,
     pub(crate) inbox: mpsc::Receiver<Message>,
+    /// Claims that were made for callers which did not get them.
+    pub(crate) returns: mpsc::Receiver<Vec<ClaimId>>,
     pub(crate) live: broadcast::Sender<LiveEvent>,
     /// The newest request that was stored before this process had any work.
     pub(crate) asked_before: u64,
@@ -121,6 +124,8 @@ pub(crate) struct Dispatcher {
     wiring: Wiring,
     /// Filled by handles and lines, read here.
     inbox: mpsc::Receiver<Message>,
+    /// Filled by joins that come to nothing, read here; each has its place before it claims.
+    returns: mpsc::Receiver<Vec<ClaimId>>,
     mailbox: mpsc::Sender<Message>,
     live: broadcast::Sender<LiveEvent>,
     runners: JoinSet<Returned>,
@@ -146,7 +151,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     pub(crate) fn new(start: Start, handle: &Handle) -> Self {
-        let Start { options, inbox, live, asked_before, pause } = start;
+        let Start { options, inbox, returns, live, asked_before, pause } = start;
         let wiring = handle.wiring().clone();
         let chores = Chores::new(&wiring, Known { asked_before, pause });
         let renewal = Renewal::new(&wiring, options.lease);
@@ -159,6 +164,7 @@ impl Dispatcher {
             said: HashMap::new(),
             wiring,
             inbox,
+            returns,
             mailbox: handle.mailbox(),
             live,
             runners: JoinSet::new(),
@@ -194,6 +200,7 @@ impl Dispatcher {
                 // Deadline: news of other processes is looked for so often.
                 () = tokio::time::sleep_until(round) => self.do_chores(),
                 found = self.chores.finished() => self.carry_out(found),
+                Some(claims) = self.returns.recv() => self.chores.give_back(claims),
                 Some(message) = self.inbox.recv() => self.take_in(message),
                 Some(ended) = self.runners.join_next_with_id() => self.ended(ended),
                 Some(ended) = self.routes.next_ended() => self.routes.ended(ended),
@@ -271,7 +278,13 @@ impl Dispatcher {
             }
             Message::Attach(session, inbox) => self.routes.attach(session, inbox),
             Message::Look => self.chores.look_now(),
-            Message::GiveBack(claims) => self.chores.give_back(claims),
+            Message::Keep(claim, reply) => {
+                // Whoever owes it said so before, on a way of its own.
+                while let Ok(claims) = self.returns.try_recv() {
+                    self.chores.give_back(claims);
+                }
+                self.chores.keep(&claim, reply);
+            }
             Message::Turned(pause) => self.turned(pause),
             Message::Adopt(heirloom, reply) => {
                 self.adopt(*heirloom);
@@ -327,7 +340,12 @@ impl Dispatcher {
             self.waiting.decide(reply, &Err(refusal));
             return;
         }
-        let ids = detached::new_ids(&self.wiring, &batch);
+        let ids = detached::drawn(&self.wiring, &batch);
+        if self.book.knows_one_of(&ids) {
+            // Before anything is written for them: what is there is the older one's.
+            return self.waiting.decide(reply, &Err(DispatchError::Refused(Refusal::IdsInUse)));
+        }
+        let ids = ids.with_transcripts(&self.wiring, &batch);
         self.step(Event::Dispatch { batch, ids, reply });
     }
 

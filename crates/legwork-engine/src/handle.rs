@@ -2,8 +2,8 @@
 
 mod waits;
 
-use crate::courier;
-use crate::detached;
+use crate::courier::{self, Ways};
+use crate::detached::{self, DRAWS_MAX};
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
 use crate::options::{Options, OptionsError};
@@ -12,14 +12,14 @@ use crate::steering;
 use crate::wiring::Wiring;
 use legwork_core::batch::{Completions, Lineage, NewBatch, Task, Ticket};
 use legwork_core::fact::Accepted;
-use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
+use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
     ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, OtherCall, Pause,
     Pending, Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::{Asked, Request, Scope, Wish};
+use legwork_core::steering::{Asked, Request, STEERS_WAITING_MAX, Scope, Wish};
 use std::collections::HashSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -41,6 +41,8 @@ pub struct Engine {
 #[derive(Clone)]
 pub struct Handle {
     mailbox: mpsc::Sender<Message>,
+    /// Claims that were made for callers which did not get them; read by the dispatcher. Who finds no place claims nothing yet.
+    owed: mpsc::Sender<Vec<ClaimId>>,
     /// Held by the dispatcher and its lines, so that every watch ends with the engine.
     live: broadcast::WeakSender<LiveEvent>,
     wiring: Wiring,
@@ -84,11 +86,12 @@ impl Engine {
         let news = wiring.store.news(0).await?;
         let asked_before = news.requests.iter().map(|(number, _)| *number).max().unwrap_or_default();
         let (mailbox, inbox) = mpsc::channel(MAILBOX_MAX);
+        let (owed, returns) = mpsc::channel(MAILBOX_MAX);
         let (live, _) = broadcast::channel(WATCH_MAX);
         let recovering = Arc::new(Semaphore::new(1));
-        let handle = Handle { mailbox, live: live.downgrade(), wiring, recovering };
+        let handle = Handle { mailbox, owed, live: live.downgrade(), wiring, recovering };
         let mut service = JoinSet::new();
-        let start = Start { options, inbox, live, asked_before, pause: news.pause };
+        let start = Start { options, inbox, returns, live, asked_before, pause: news.pause };
         service.spawn(Dispatcher::new(start, &handle).run());
         Ok(Engine { handle, service })
     }
@@ -179,12 +182,28 @@ impl Handle {
         self.mailbox.clone()
     }
 
+    fn ways(&self) -> Ways<'_> {
+        Ways { mailbox: &self.mailbox, owed: &self.owed }
+    }
+
     pub(crate) fn wiring(&self) -> &Wiring {
         &self.wiring
     }
 
     pub(crate) fn recovering(&self) -> &Semaphore {
         &self.recovering
+    }
+
+    /// Has the call begun, with other ids as long as those that were drawn belong to older work.
+    async fn begin(&self, batch: NewBatch) -> Result<Ticket, DispatchError> {
+        for _ in 1..DRAWS_MAX {
+            let drawn = self.ask(|reply| Message::Dispatch(Box::new(batch.clone()), reply)).await;
+            if drawn != Some(Err(DispatchError::Refused(Refusal::IdsInUse))) {
+                return drawn.unwrap_or(Err(DispatchError::Closed));
+            }
+        }
+        let last = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
+        last.unwrap_or(Err(DispatchError::Closed))
     }
 
     async fn turn(&self, pause: Pause) -> Result<bool, StoreError> {
@@ -254,8 +273,7 @@ impl Delegator for Handle {
             {
                 return rejoined(key, &first, tasks);
             }
-            let answer = self.ask(|reply| Message::Dispatch(Box::new(batch), reply)).await;
-            let answer = answer.unwrap_or(Err(DispatchError::Closed));
+            let answer = self.begin(batch).await;
             match (answer, repeatable) {
                 // Somebody with the same key may have been first between the look and the record; whatever this call
                 // was refused for, nobody is told that nothing was started then.
@@ -284,7 +302,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
             self.settled_below(&delegation, None).await?;
-            courier::collect(&self.wiring, &self.mailbox, &delegation).await
+            courier::collect(&self.wiring, self.ways(), &delegation).await
         })
     }
 
@@ -293,7 +311,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
             self.settled_below(&delegation, Some(&unit)).await?;
-            courier::collect_unit(&self.wiring, &self.mailbox, &delegation, &unit).await
+            courier::collect_unit(&self.wiring, self.ways(), &delegation, &unit).await
         })
     }
 
@@ -339,6 +357,10 @@ impl Delegator for Handle {
             match wiring.store.ask(request).await.map_err(steering::failed)? {
                 Asked::Stored => {}
                 Asked::Ended | Asked::Unknown => return Err(SteerError::NotFound(child)),
+                Asked::Full => {
+                    let most = STEERS_WAITING_MAX;
+                    return Err(SteerError::Full { child, waiting: most, waiting_max: most });
+                }
             }
             // A child of this process finds it without waiting for the next round; it is read from the store in any
             // case, so that it is said once and in the stored order.

@@ -23,5 +23,5 @@ mod wiring;
 pub use gap::Gaps;
 pub use handle::{Engine, Handle, Hold, StartError};
 pub use options::{AtCapacity, Options, OptionsError, Patience};
-pub use steering::{STEER_BYTES_MAX, STEERS_WAITING_MAX, steers_waiting};
+pub use steering::STEER_BYTES_MAX;
 pub use wiring::{Clock, Wiring};

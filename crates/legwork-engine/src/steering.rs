@@ -6,14 +6,11 @@ use crate::elsewhere;
 use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, RequestId, SessionId};
 use legwork_core::ports::{Steer, SteerError, Store, StoreError};
-use legwork_core::steering::Fate;
 use std::collections::{HashSet, VecDeque};
 use tokio::sync::watch;
 
 /// The longest text that is said at once, in bytes.
 pub const STEER_BYTES_MAX: usize = 64 * 1024;
-/// Texts that may wait for one child.
-pub const STEERS_WAITING_MAX: usize = 256;
 
 /// What was said to one child and not taken yet. Clones share it.
 #[derive(Clone, Default)]
@@ -68,20 +65,7 @@ pub(crate) async fn objection(
         Some(state) if !state.takes_steers() => return Err(SteerError::Ending(child.clone())),
         Some(_) => {}
     }
-    let waiting = steers_waiting(store, child).await.map_err(failed)?;
-    if waiting >= STEERS_WAITING_MAX {
-        return Err(SteerError::Full { child: child.clone(), waiting, waiting_max: STEERS_WAITING_MAX });
-    }
     Ok(())
-}
-
-/// How many texts the child has not read yet; at most [`STEERS_WAITING_MAX`] may wait.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn steers_waiting(store: &dyn Store, child: &ChildId) -> Result<usize, StoreError> {
-    let steers = store.steers(child).await?;
-    Ok(steers.rows.iter().filter(|steer| steer.fate == Fate::Open).count())
 }
 
 /// What a child is told before its inactivity limit ends it (RUN-11).

@@ -155,6 +155,19 @@ fn k12_the_children_of_a_withdrawn_child_ran_on() {
     assert_eq!(cause(&book, &child(2, 0)), Some(StopReason::ParentStopped));
 }
 
+/// Proves INV-36 for ids that were drawn twice: the older work stays as it is.
+#[test]
+fn inv_36_ids_that_are_in_use_are_refused_and_the_older_work_goes_on() {
+    let mut book = book(2);
+    call(&mut book, 1, 2, None);
+    let before = state(&book, &child(1, 1));
+    let again = call(&mut book, 1, 1, None);
+    assert_eq!(again, [Effect::Refuse(ReplyTo(1), Refusal::IdsInUse)]);
+    let after = book.delegation(&DelegationId::from_bits(1)).expect("it is there");
+    assert_eq!((after.accepted.tasks.len(), after.children.len()), (2, 2));
+    assert_eq!(state(&book, &child(1, 1)), before);
+}
+
 #[test]
 fn k12_a_child_that_was_withdrawn_could_still_make_children() {
     let mut book = book(2);

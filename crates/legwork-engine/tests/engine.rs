@@ -23,6 +23,8 @@ mod front;
 mod gaps;
 #[path = "engine/given_up.rs"]
 mod given_up;
+#[path = "engine/ids.rs"]
+mod ids;
 #[path = "engine/inboxes.rs"]
 mod inboxes;
 #[path = "engine/joins.rs"]

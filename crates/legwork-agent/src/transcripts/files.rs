@@ -1,17 +1,18 @@
 //! The port [`Transcripts`] over files: `<root>/<delegation>/task-<n>.log` and `manifest.json`.
 //!
-//! It makes the folder and hands everything else to the thread that writes.
+//! It asks the disk for nothing and hands everything to the thread that writes: whoever tells something is the one loop of the
+//! engine, or a run.
 
 use super::entry::{Cut, Entry};
 use super::manifest::file_name;
 use super::queue::Queue;
 use super::writer::{self, Told};
-use crate::spill::make_folder;
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Heading, TranscriptError, Transcripts};
 use legwork_core::pulse::LineEvent;
 use legwork_core::time::Timestamp;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -33,7 +34,7 @@ impl FileTranscripts {
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub fn new(root: PathBuf) -> std::io::Result<Self> {
+    pub fn new(root: PathBuf) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let hears = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("transcripts".to_owned());
@@ -61,13 +62,14 @@ impl Transcripts for FileTranscripts {
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError> {
         let Some(first) = headings.first() else { return Ok(Vec::new()) };
         let folder = self.root.join(first.delegation.as_str());
-        make_folder(&folder)
-            .map_err(|source| TranscriptError { path: folder.display().to_string(), source })?;
         let path = |heading: &Heading| folder.join(file_name(heading.task_index)).display().to_string();
         let paths = headings.iter().map(path).collect();
         let headings = headings.iter().map(shortened).collect();
+        let path = folder.display().to_string();
         self.queue.tell(Told::Created { folder, headings });
-        Ok(paths)
+        self.queue
+            .trouble()
+            .map_or(Ok(paths), |why| Err(TranscriptError { path, source: io::Error::other(why) }))
     }
 
     fn discard(&self, delegation: &DelegationId) {
@@ -83,11 +85,12 @@ impl Transcripts for FileTranscripts {
     ) -> Result<(), TranscriptError> {
         let Some(first) = headings.first() else { return Ok(()) };
         let folder = self.root.join(first.delegation.as_str());
-        make_folder(&folder)
-            .map_err(|source| TranscriptError { path: folder.display().to_string(), source })?;
+        let path = folder.display().to_string();
         let headings = headings.iter().map(shortened).collect();
         self.queue.tell(Told::Reopened { folder, headings, settled: settled.to_vec(), at });
-        Ok(())
+        self.queue
+            .trouble()
+            .map_or(Ok(()), |why| Err(TranscriptError { path, source: io::Error::other(why) }))
     }
 
     fn append(&self, child: &ChildId, at: Timestamp, event: &LineEvent) {

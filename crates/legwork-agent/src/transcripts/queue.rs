@@ -44,6 +44,8 @@ struct Inside {
     gaps: BTreeMap<ChildId, (Timestamp, usize)>,
     /// Whether it was told that something found no room.
     warned: bool,
+    /// Why the folder that was to be made last could not be.
+    trouble: Option<String>,
 }
 
 impl Queue {
@@ -90,6 +92,16 @@ impl Queue {
         self.came.notify_one();
         let ended = self.written.wait_timeout_while(inside, limit, |inside| !inside.done);
         ended.unwrap_or_else(PoisonError::into_inner).0.done
+    }
+
+    /// The writer says why the folder that was to be made last could not be, or that it was.
+    pub(super) fn note_trouble(&self, trouble: Option<String>) {
+        self.lock().trouble = trouble;
+    }
+
+    /// Why no folder can be made, as far as the writer knows.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
     }
 
     /// The writer says that it is gone.

@@ -8,6 +8,7 @@ use super::entry::{Cut, Entry};
 use super::logs::{self, Logs};
 use super::manifest::{Manifest, file_name};
 use super::queue::Queue;
+use crate::spill::{make_folder, make_new_folder};
 use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::Heading;
@@ -99,6 +100,8 @@ struct Writer {
     dirty: HashSet<ChildId>,
     ended: Vec<ChildId>,
     logs: Logs,
+    /// Why the folder that was to be made last could not be.
+    trouble: Option<String>,
 }
 
 /// Writes until the queue is closed and everything is written.
@@ -107,6 +110,7 @@ pub(super) fn run(queue: &Queue) {
     let mut writer = Writer::default();
     while let Some(told) = queue.take(writer.idle_max()) {
         told.into_iter().for_each(|told| writer.take_in(told));
+        queue.note_trouble(writer.trouble.clone());
         writer.write_all();
     }
     writer.write_manifests(Duration::ZERO);
@@ -157,7 +161,21 @@ impl Writer {
         }
     }
 
+    /// Whether the folder is there now. Without it the delegation goes on without transcripts.
+    fn has_made(&mut self, folder: &Path, made: io::Result<()>) -> bool {
+        let refused = made.as_ref().err().filter(|error| error.kind() != io::ErrorKind::AlreadyExists);
+        self.trouble = refused.map(io::Error::to_string);
+        if let Err(error) = &made {
+            tracing::warn!(path = %folder.display(), %error, "a delegation goes on without live transcripts: their folder cannot be made");
+        }
+        made.is_ok()
+    }
+
     fn created(&mut self, folder: &Path, headings: Vec<Heading>) {
+        // What is there already belongs to older work under the same id.
+        if !self.has_made(folder, make_new_folder(folder)) {
+            return;
+        }
         if let Some(manifest) = Manifest::new(folder, &headings) {
             self.manifests.insert(headings[0].delegation.clone(), (manifest, None));
         }
@@ -170,7 +188,10 @@ impl Writer {
 
     /// Nothing was told of its children, and nothing will be.
     fn discarded(&mut self, folder: &Path, delegation: &DelegationId) {
-        self.manifests.remove(delegation);
+        if self.manifests.remove(delegation).is_none() {
+            // What may be there is not of this call.
+            return;
+        }
         for (_, (transcript, ..)) in self.children.extract_if(|_, (_, of, _)| of == delegation) {
             self.logs.close(&transcript.path);
         }
@@ -190,6 +211,9 @@ impl Writer {
         settled: &[(usize, Outcome, Timestamp)],
         at: Timestamp,
     ) {
+        if !self.has_made(folder, make_folder(folder)) {
+            return;
+        }
         let Some(mut manifest) = Manifest::new(folder, &headings) else { return };
         for (task_index, outcome, ended_at) in settled {
             manifest.ended(*task_index, *outcome, *ended_at);

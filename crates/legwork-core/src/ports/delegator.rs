@@ -211,6 +211,11 @@ pub enum Refusal {
     /// The caller is being stopped.
     #[error("this agent is being stopped; nothing was started")]
     Stopping,
+    /// Ids that were drawn for it belong to older work (invariant 36).
+    #[error(
+        "the ids that were drawn for the call are in use; nothing was started, and calling again is safe"
+    )]
+    IdsInUse,
     /// There is no task.
     #[error("the call has no task; send `tasks` with at least one `goal`")]
     Empty,

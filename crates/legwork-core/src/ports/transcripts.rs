@@ -10,20 +10,22 @@ use thiserror::Error;
 ///
 /// A failure costs lines, never the run: what cannot be written within a bounded wait is given up, and a warning says so.
 pub trait Transcripts: Send + Sync {
-    /// Creates the transcripts of a delegation and returns their paths by task index.
+    /// Creates the transcripts of a delegation and returns their paths by task index. It does not wait for the disk, and where
+    /// something is already under its id that stays as it is (invariant 36).
     ///
     /// # Errors
-    /// [`TranscriptError`]; the delegation goes on without transcripts then (LIVE-11).
+    /// [`TranscriptError`] as far as the adapter knows by then that they cannot be made; the delegation goes on without transcripts
+    /// (LIVE-11).
     fn create(&self, headings: &[Heading]) -> Result<Vec<String>, TranscriptError>;
 
     /// Removes the transcripts of a delegation that never came to be. What cannot be removed stays, with a warning.
     fn discard(&self, delegation: &DelegationId);
 
     /// Goes on with transcripts that an earlier process created, and says in those of unsettled children that they go on.
-    /// `settled` tells who had ended before.
+    /// `settled` tells who had ended before. It does not wait for the disk.
     ///
     /// # Errors
-    /// [`TranscriptError`]; the delegation goes on without transcripts then.
+    /// [`TranscriptError`] as above; the delegation goes on without transcripts then.
     fn reopen(
         &self,
         headings: &[Heading],

@@ -41,6 +41,8 @@ pub(super) struct Courier {
     gaps: Gaps,
     /// What the session accepted last, until the store says what became of it.
     in_hand: Option<InHand>,
+    /// The claim of what is being offered, which is to be given back should the offer fail by a bug.
+    offering: Option<ClaimId>,
     /// Between looks at what is in hand although the session is idle.
     patience: Gaps,
     choice: Choice,
@@ -84,7 +86,8 @@ impl Courier {
         let gaps = gaps();
         let choice = Choice::new(session.clone(), wiring.clone());
         let debts = Debts::new(wiring.clone());
-        Courier { session, wiring, newest, bell, patience: gaps.clone(), gaps, in_hand: None, choice, debts }
+        let (patience, in_hand, offering) = (gaps.clone(), None, None);
+        Courier { session, wiring, newest, bell, gaps, in_hand, offering, patience, choice, debts }
     }
 
     /// Serves the session until its inbox is closed or the engine ends.
@@ -110,16 +113,39 @@ impl Courier {
 
     async fn serve(&mut self, inbox: &dyn Inbox) -> Leave {
         loop {
-            if let Err(leave) = self.round(inbox).await {
+            let round = AssertUnwindSafe(self.round(inbox)).catch_unwind().await;
+            let gone_on = match round {
+                Ok(gone_on) => gone_on,
+                Err(_) => self.panicked().await,
+            };
+            if let Err(leave) = gone_on {
                 return leave;
             }
         }
     }
 
+    /// A round failed by a bug. What it claimed is given back, and the session is served again after a gap that grows: its results
+    /// come as long as it is open (invariant 3).
+    async fn panicked(&mut self) -> Result<(), Leave> {
+        if self.gaps.is_closed() {
+            tracing::error!(session = %self.session, "BUG: a courier panicked; the results of its session are kept, and it is tried again");
+        } else {
+            tracing::debug!(session = %self.session, "BUG: a courier panicked again");
+        }
+        if let Some(claim) = self.offering.take() {
+            self.debts.owe(claim);
+        }
+        self.leave_alone().await
+    }
+
     async fn round(&mut self, inbox: &dyn Inbox) -> Result<(), Leave> {
         self.until_idle(inbox).await?;
         match self.look(inbox.reach()).await {
-            Ok(Look::Found(Found::Next(next))) => self.hand_over(*next, inbox).await,
+            Ok(Look::Found(Found::Next(next))) => {
+                let gone_on = self.hand_over(*next, inbox).await;
+                self.offering = None;
+                gone_on
+            }
             Ok(Look::Found(Found::Nothing)) => {
                 if self.gaps.close() {
                     tracing::info!(session = %self.session, "results arrive again");
@@ -235,6 +261,7 @@ impl Courier {
             };
         }
         let claim = ClaimId::from_bits((self.wiring.bits)());
+        self.offering = Some(claim.clone());
         let offer =
             Offer { session: self.session.clone(), claim: claim.clone(), unit, notice: due.notice, record };
         let in_hand = InHand { unit: due.unit, place, claim: claim.clone() };

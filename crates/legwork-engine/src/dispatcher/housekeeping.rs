@@ -4,6 +4,7 @@
 //! after it.
 
 use super::leaving::{self, Leaving};
+use super::owed::Owed;
 use crate::book::Book;
 use crate::gap::Gaps;
 use crate::wiring::{Clock, Wiring};
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Between two looks for news; a stop from another process takes at most about this long.
@@ -85,8 +87,7 @@ pub(super) struct Chores {
     carried_out: Vec<RequestId>,
     /// Requests of this process itself that are not stored yet.
     wanted: Vec<Request>,
-    /// Claims to give back, which may have been made or not.
-    owed: Vec<ClaimId>,
+    owed: Owed,
     /// Trees that are to be left to another process, and are not yet.
     leaving: Vec<Leaving>,
     /// The beat of each child's pulse as it was stored last.
@@ -125,7 +126,7 @@ impl Chores {
             rereads: false,
             carried_out: Vec::new(),
             wanted: Vec::new(),
-            owed: Vec::new(),
+            owed: Owed::default(),
             leaving: Vec::new(),
             bits: wiring.bits.clone(),
             process: wiring.owner.process.clone(),
@@ -176,8 +177,13 @@ impl Chores {
 
     /// Gives claims back, with the next round, which begins at once.
     pub(super) fn give_back(&mut self, claims: Vec<ClaimId>) {
-        self.owed.extend(claims);
+        self.owed.owe(claims);
         self.look_now();
+    }
+
+    /// A caller takes a claim up that was perhaps to be given back. Answered when no round moves it any more.
+    pub(super) fn keep(&mut self, claim: &ClaimId, reply: oneshot::Sender<()>) {
+        self.owed.keep(claim, reply);
     }
 
     /// What is to be left to another process, and is not yet.
@@ -209,7 +215,7 @@ impl Chores {
         let writes = Instant::now() >= self.writes_due;
         let carried_out = if writes { self.carried_out.clone() } else { Vec::new() };
         let leaving = if writes { self.leaving.clone() } else { Vec::new() };
-        let owed = if writes { self.owed.clone() } else { Vec::new() };
+        let owed = if writes { self.owed.begin() } else { Vec::new() };
         let wanted = if writes { std::mem::take(&mut self.wanted) } else { Vec::new() };
         self.due = Instant::now() + ROUND;
         self.again = false;
@@ -258,7 +264,7 @@ impl Chores {
         };
         self.under_way = None;
         self.carried_out.retain(|request| !looked.marked.contains(request));
-        self.owed.retain(|claim| !looked.paid.contains(claim));
+        self.owed.end(&looked.paid);
         self.leaving.retain(|leaving| !leaving.delegations.iter().all(|id| looked.left.contains(id)));
         self.note_writes(looked.written);
         self.rereads |= looked.reread && looked.news.is_err();

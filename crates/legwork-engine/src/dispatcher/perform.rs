@@ -12,7 +12,7 @@ use legwork_core::child::ChildState;
 use legwork_core::ids::{ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::outcome::{Ending, Force, Outcome, StopReason};
 use legwork_core::ports::{
-    AppendError, Assignment, DispatchError, LiveEvent, StopNotice, StoreError, Unrecorded,
+    AppendError, Assignment, DispatchError, LiveEvent, Refusal, StopNotice, StoreError, Unrecorded,
 };
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
@@ -254,7 +254,10 @@ impl Dispatcher {
         for effect in given_up {
             if let Effect::Accept(reply, _) = effect {
                 let refusal = why.to_dispatch_error(delegation);
-                if !matches!(refusal, DispatchError::Unclear { .. }) {
+                // What lies under ids that are in use belongs to the older work.
+                let is_its_own =
+                    !matches!(refusal, DispatchError::Unclear { .. } | DispatchError::Refused(_));
+                if is_its_own {
                     self.wiring.transcripts.discard(delegation);
                 }
                 self.waiting.decide(reply, &Err(refusal));
@@ -358,6 +361,7 @@ impl Refused {
     fn to_dispatch_error(&self, delegation: &DelegationId) -> DispatchError {
         match self {
             Refused::Append(AppendError::NoSession(session)) => DispatchError::NoSession(session.clone()),
+            Refused::Append(AppendError::IdTaken(_)) => DispatchError::Refused(Refusal::IdsInUse),
             Refused::Append(_) | Refused::Store(_) => DispatchError::Store(self.to_string()),
             Refused::Unclear(error) => {
                 DispatchError::Unclear { why: error.to_string(), delegation: delegation.clone() }

@@ -10,8 +10,9 @@ use legwork_core::time::Timestamp;
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 const LONG: Duration = Duration::from_secs(90);
 
@@ -44,6 +45,31 @@ async fn settled(scene: &Scene, ticket: &Ticket) {
 async fn shaky_scene(memory: &MemoryStore) -> (Scene, Arc<ShakyStore>) {
     let shaky = Arc::new(ShakyStore::new(Arc::new(memory.clone())));
     (Scene::over_store(shaky.clone(), 1, options(2)).await, shaky)
+}
+
+/// Proves INV-3 for a bug in the courier, or below it: the session stays open and gets its results all the same.
+#[tokio::test(start_paused = true)]
+async fn inv_03_a_courier_that_panics_is_begun_again_and_brings_what_waits() {
+    for call_name in ["due", "claim", "release"] {
+        let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
+        let desk = Desk::new(7);
+        // It is offered twice, so that something is given back between.
+        desk.answers(Answer::Receipt(Receipt::Busy));
+        let panics = AtomicUsize::new(0);
+        shaky.let_decide(move |name| {
+            let is_hit = name == call_name && panics.fetch_add(1, Ordering::SeqCst) < 5;
+            assert!(!is_hit, "a bug in {name}");
+            Luck::Good
+        });
+        scene.serve(&desk).await;
+        let ticket = call(&scene, &["answer"]).await;
+        // Deadline: gaps grow, and this is longer than all of them together.
+        let offered = timeout(LONG, desk.until_offered(2)).await;
+        assert!(offered.is_ok(), "{call_name}: the courier is gone");
+        shaky.recover();
+        desk.stores(scene.store.as_ref()).await;
+        assert_eq!(delivery(&scene, &ticket).await, DeliveryState::Delivered, "{call_name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -202,7 +202,7 @@ async fn k38_a_text_that_cannot_be_stored_was_not_said() {
     let shaky = Arc::new(ShakyStore::new(Arc::new(MemoryStore::new())));
     let scene = Scene::over_store(shaky.clone(), 1, options(1)).await;
     let ticket = working(&scene).await;
-    for failing in [["ask"], ["find"], ["steers"]] {
+    for failing in [["ask"], ["find"], ["delegation"]] {
         shaky.let_decide(move |name| {
             use legwork_testkit::shaky::Luck;
             if failing.contains(&name) { Luck::Fails } else { Luck::Good }

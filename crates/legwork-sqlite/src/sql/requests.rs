@@ -5,7 +5,7 @@ use crate::encoding::{counter, from_json, name, stored, to_json};
 use crate::failure::Failure;
 use legwork_core::ids::{ChildId, OwnerId, RequestId};
 use legwork_core::ports::{Listed, News, StoreError};
-use legwork_core::steering::{Asked, Fate, Request, RequestRecord, Scope, Wish};
+use legwork_core::steering::{Asked, Fate, Request, RequestRecord, STEERS_WAITING_MAX, Scope, Wish};
 use legwork_core::step::Actor;
 use legwork_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -49,6 +49,12 @@ pub(crate) fn ask(
             Some(true) => {}
             Some(false) => return Ok(Asked::Ended),
             None => return Ok(Asked::Unknown),
+        }
+        let mut waiting = connection
+            .prepare_cached("SELECT count(*) FROM requests WHERE child = ?1 AND settled_at IS NULL")?;
+        let waiting: i64 = waiting.query_row((child.as_str(),), |row| row.get(0))?;
+        if counter(waiting) >= STEERS_WAITING_MAX as u64 {
+            return Ok(Asked::Full);
         }
     }
     let mut statement =

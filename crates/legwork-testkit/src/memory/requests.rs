@@ -4,7 +4,7 @@ use super::state::State;
 use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::ports::{Listed, News, StoreError};
-use legwork_core::steering::{Asked, Fate, Request, RequestRecord, Scope, Wish};
+use legwork_core::steering::{Asked, Fate, Request, RequestRecord, STEERS_WAITING_MAX, Scope, Wish};
 use legwork_core::step::{Actor, StepChange};
 use legwork_core::time::Timestamp;
 
@@ -18,6 +18,11 @@ impl State {
             let Some((delegation, place)) = self.place_of(child) else { return Ok(Asked::Unknown) };
             if self.delegations[delegation].record.children[place].outcome().is_some() {
                 return Ok(Asked::Ended);
+            }
+            let waits =
+                |known: &&RequestRecord| known.fate == Fate::Open && is_steer_of(&known.request, child);
+            if self.requests.values().filter(waits).count() >= STEERS_WAITING_MAX {
+                return Ok(Asked::Full);
             }
         }
         self.last_request += 1;

@@ -63,6 +63,7 @@ macro_rules! store_suite {
             journal: a_turn_of_a_journal_is_stored_whole_or_not_at_all,
             steers: ctrl_10_a_steer_is_seen_missed_or_refused,
             steers: ctrl_10_a_steer_is_seen_once_by_its_own_child,
+            steers: k27_no_more_texts_wait_for_a_child_than_may_whoever_says_them,
             steers: inv_02_a_steer_is_seen_in_the_commit_of_its_step,
             steers: ctrl_10_steers_and_the_end_of_their_child_come_in_one_order,
             steers: nothing_that_was_said_is_pruned_before_its_child,

@@ -223,6 +223,7 @@ impl From<DispatchError> for CliError {
     fn from(error: DispatchError) -> CliError {
         let kind = match &error {
             DispatchError::Refused(Refusal::Paused) => return paused(),
+            DispatchError::Refused(Refusal::IdsInUse) => Kind::State,
             DispatchError::Refused(
                 Refusal::TooDeep { .. }
                 | Refusal::QueueFull { .. }

@@ -4,9 +4,8 @@
 use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::ports::Facts;
 use legwork_core::record::DelegationRecord;
-use legwork_core::steering::{Asked, Request, Scope, Wish};
-use legwork_engine::{STEER_BYTES_MAX, STEERS_WAITING_MAX, steers_waiting};
-use legwork_sqlite::SqliteStore;
+use legwork_core::steering::{Asked, Request, STEERS_WAITING_MAX, Scope, Wish};
+use legwork_engine::STEER_BYTES_MAX;
 use serde_json::json;
 
 use crate::args::SteerArgs;
@@ -38,7 +37,6 @@ pub async fn run(invocation: &Invocation, args: &SteerArgs) -> Result<Exit, CliE
     let target = lookup::find(invocation, &store, &args.id).await?.of_delegation(&args.id)?;
     let (record, task_index) = addressee(target, &args.id)?;
     let child = &record.children[task_index].id;
-    refuse_if_full(&store, child).await?;
     let owner = Owner::new();
     let receipt = RequestId::from_bits((owner.bits)());
     let request = Request {
@@ -51,6 +49,7 @@ pub async fn run(invocation: &Invocation, args: &SteerArgs) -> Result<Exit, CliE
         Asked::Stored => {}
         Asked::Ended => return Err(ended(&format!("{child} has ended"), child.as_str())),
         Asked::Unknown => return Err(lookup::unknown(&args.id)),
+        Asked::Full => return Err(full(child)),
     }
     if invocation.common.json {
         stdout::print_json(&json!({"receipt": receipt, "subagent_id": child, "status": "queued"}))?;
@@ -99,15 +98,12 @@ fn taking(
 }
 
 /// A child that does not read must not be told without end.
-async fn refuse_if_full(store: &SqliteStore, child: &ChildId) -> Result<(), CliError> {
-    let waiting = steers_waiting(store, child).await?;
-    if waiting < STEERS_WAITING_MAX {
-        return Ok(());
-    }
-    let message =
-        format!("{waiting} messages wait for {child} already, which is the limit; nothing was said");
-    Err(CliError::new(Kind::Refused, message)
-        .with_hint(format!("wait until it has read them (`legwork show {child}`), or stop it")))
+fn full(child: &ChildId) -> CliError {
+    let message = format!(
+        "{STEERS_WAITING_MAX} messages wait for {child} already, which is the limit; nothing was said"
+    );
+    CliError::new(Kind::Refused, message)
+        .with_hint(format!("wait until it has read them (`legwork show {child}`), or stop it"))
 }
 
 fn ended(what: &str, id: &str) -> CliError {

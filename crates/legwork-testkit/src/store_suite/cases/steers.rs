@@ -8,7 +8,7 @@ use legwork_core::fact::Fact;
 use legwork_core::ids::{ChildId, RequestId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{Listed, Pause, Store, StoreError, WriteSteps};
-use legwork_core::steering::{Asked, Fate, Request, Scope, Wish};
+use legwork_core::steering::{Asked, Fate, Request, STEERS_WAITING_MAX, Scope, Wish};
 use legwork_core::step::{Action, Actor, StepChange};
 use legwork_core::time::Timestamp;
 use std::sync::Arc;
@@ -20,6 +20,30 @@ fn id(n: u32) -> RequestId {
 fn steer(n: u32, child: &ChildId) -> Request {
     let wish = Wish::Steer { text: format!("text {n}") };
     Request { id: id(n), at: Timestamp(i64::from(n)), scope: Scope::Child(child.clone()), wish }
+}
+
+/// Two terminals say something when there is room for one text only: the store counts in the commit that takes it. What was read
+/// makes room again, and a text that is stored already is stored.
+pub async fn k27_no_more_texts_wait_for_a_child_than_may_whoever_says_them(place: &dyn Place) {
+    let store = place.open();
+    let mut owned = Owned::accept(&store, 1, &[&[0, 1]]).await;
+    owned.record(vec![owned.started(0), owned.started(1)]).await.expect("children start");
+    let (child, other) = (owned.child(0).clone(), owned.child(1).clone());
+    let most = u32::try_from(STEERS_WAITING_MAX).expect("it is a small number");
+    for n in 1..most {
+        assert_eq!(store.ask(steer(n, &child)).await, Ok(Asked::Stored));
+    }
+    let (first, second) = (steer(most, &child), steer(most + 1, &child));
+    let answers: [_; 2] = join(store.ask(first.clone()), store.ask(second.clone())).await.into();
+    let stored = answers.iter().filter(|answer| **answer == Ok(Asked::Stored)).count();
+    assert!(stored == 1 && answers.contains(&Ok(Asked::Full)), "{answers:?}");
+    let (kept, refused) = if answers[0] == Ok(Asked::Stored) { (first, second) } else { (second, first) };
+    assert_eq!(store.steers(&child).await.expect("readable").rows.len(), STEERS_WAITING_MAX);
+    assert_eq!(store.ask(kept).await, Ok(Asked::Stored), "the same request again");
+    assert_eq!(store.ask(refused.clone()).await, Ok(Asked::Full));
+    assert_eq!(store.ask(steer(most + 2, &other)).await, Ok(Asked::Stored), "each child has its own");
+    assert_eq!(store.write_steps(reading(&owned, 0, &[(id(1), 0)])).await, Ok(()));
+    assert_eq!(store.ask(refused).await, Ok(Asked::Stored), "there is room again");
 }
 
 /// A step that begins and takes steers in.
@@ -143,7 +167,7 @@ pub async fn ctrl_10_steers_and_the_end_of_their_child_come_in_one_order(place: 
         match asked.expect("the store works") {
             Asked::Stored => assert_eq!(fates, [Fate::Missed]),
             Asked::Ended => assert_eq!(fates, []),
-            Asked::Unknown => panic!("the child is known"),
+            Asked::Unknown | Asked::Full => panic!("the child is known and was told nothing else"),
         }
     }
 }

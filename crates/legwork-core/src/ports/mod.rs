@@ -17,7 +17,7 @@ mod worker;
 
 pub use answers::{Due, Listed, News, Pause, Portion, StoreHealth, Undelivered};
 pub use delegator::{
-    ChildView, Delegator, DispatchError, JoinError, Joined, OtherCall, Refusal, Runner, SessionView,
+    ChildView, Delegator, DispatchError, JoinError, Joined, LookError, OtherCall, Refusal, Runner, SessionView,
     SteerError, Stopped,
 };
 pub use inbox::{Inbox, Offer, Receipt};

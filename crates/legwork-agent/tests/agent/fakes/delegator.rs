@@ -9,7 +9,7 @@ use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Conversations, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, NewSession, Pending,
+    ChildView, Conversations, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, LookError, NewSession, Pending,
     Refusal, SessionKind, SessionView, SteerError, Stopped, Watch,
 };
 use legwork_core::record::{OwnerRecord, Process};
@@ -205,7 +205,7 @@ impl Delegator for FakeDelegator {
         })
     }
 
-    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>> {
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, LookError>> {
         let key = key.clone();
         Box::pin(async move {
             let Some(id) = self.store.by_call_key(&key).await.expect("readable") else { return Ok(None) };

@@ -2,11 +2,12 @@
 //! is told the contrary of what is stored.
 
 use crate::desk::Desk;
-use crate::scene::{Scene, batch, call_key, options, pushed};
+use crate::scene::{Scene, batch, call_key, left, options, owner, pushed, reported};
 use legwork_core::batch::{Completions, NewBatch};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Delegator, DispatchError, Facts, Filter};
 use legwork_core::record::DelegationRecord;
+use legwork_engine::recovery::{Conclusion, Orphans, Rescuer, settle};
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
@@ -222,7 +223,8 @@ async fn inv_06_a_call_that_was_accepted_and_cannot_be_read_is_not_told_to_come_
         let first = scene.handle.dispatch(call()).await.expect("it is accepted");
         scene.troupe.until_here("until told").await;
         shaky.let_decide(move |name| if name == unread { Luck::Fails } else { Luck::Good });
-        let looked = scene.handle.accepted(&call_key("c1")).await.expect_err("nobody can read it").to_string();
+        let looked =
+            scene.handle.accepted(&call_key("c1")).await.expect_err("nobody can read it").to_string();
         let again = scene.handle.dispatch(call()).await.expect_err("nobody can read it").to_string();
         for told in [looked, again] {
             assert!(told.contains("cannot be read") && told.contains("bad day"), "{unread}: {told}");
@@ -254,4 +256,32 @@ async fn inv_06_a_call_whose_key_was_taken_meanwhile_is_not_told_that_nothing_wa
     let told = calls.join_next().await.expect("it was made").expect("it ends");
     let told = told.expect_err("nobody can read whose it is").to_string();
     assert!(told.contains("do not delegate it again") && !told.contains("safe"), "{told}");
+}
+
+/// What is settled for the dead is told with its ends, once: who waits for them, such as a hook, hears of them in no other way.
+#[tokio::test(start_paused = true)]
+async fn inv_02_what_is_settled_for_the_dead_although_the_store_failed_counts_as_settled() {
+    for luck in [Luck::FailsLate, Luck::Fails] {
+        let memory = MemoryStore::new();
+        let ticket = left(&memory, reported(&["until told", "answer"]), &["until told"]).await;
+        let (scene, shaky) = shaky_scene(&memory).await;
+        arm(&shaky, Failure { append: 0, luck, blind: 0 });
+        let myself = owner(1);
+        let processes = scene.wiring.processes.as_ref();
+        let rescuer = Rescuer { store: shaky.as_ref(), clock: scene.wiring.clock, owner: &myself, processes };
+        let settled = settle(rescuer, &Orphans::All, Conclusion::Reported).await;
+        let outcome = scene.stored(&ticket.delegation).await.children[0].outcome();
+        match luck {
+            Luck::FailsLate => {
+                let settled = settled.expect("it is recorded");
+                assert_eq!(settled.ended, [(ticket.delegation.clone(), 0)]);
+                assert_eq!((settled.lost, settled.taken), (1, vec![ticket.delegation.clone()]));
+                assert_eq!(outcome, Some(Outcome::Lost));
+            }
+            _fails => {
+                assert!(settled.is_err(), "{settled:?}");
+                assert_eq!(outcome, None);
+            }
+        }
+    }
 }

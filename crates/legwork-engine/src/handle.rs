@@ -1,8 +1,8 @@
 //! The engine as its owner and its front doors see it. The channel to the dispatcher never shows.
 
+mod patience;
 mod waits;
 
-use crate::courier;
 use crate::detached;
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
@@ -300,7 +300,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
             self.settled_below(&delegation, None).await?;
-            courier::collect(&self.wiring, &self.mailbox, &delegation).await
+            self.collected(&delegation, None).await
         })
     }
 
@@ -309,7 +309,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
             self.settled_below(&delegation, Some(&unit)).await?;
-            courier::collect_unit(&self.wiring, &self.mailbox, &delegation, &unit).await
+            self.collected(&delegation, Some(&unit)).await
         })
     }
 

@@ -1,6 +1,6 @@
 //! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
 
-use super::{Inbox, Pending, Watch};
+use super::{Inbox, Pending, StoreError, Watch};
 use crate::batch::{Lineage, NewBatch, Task, Ticket};
 use crate::below::Below;
 use crate::child::ChildState;
@@ -304,7 +304,7 @@ pub enum JoinError {
     Orphaned(DelegationId),
     /// The store could not be read or written.
     #[error("the results could not be stored or read: {0}; what is stored is kept, see `legwork results`")]
-    Store(String),
+    Store(#[from] StoreError),
     /// The store took nothing of it for too long, so that it was given up here; the reason. Whoever asks for it again begins it
     /// again.
     #[error(

@@ -13,13 +13,18 @@ use tokio::sync::mpsc;
 
 /// Claims that are made for a caller. Those that it does not get, because it went away or something of it failed, are given
 /// back: nobody else frees what a living process has taken.
-struct OnTheWay<'a> {
+pub(crate) struct OnTheWay<'a> {
     wiring: &'a Wiring,
     mailbox: &'a mpsc::Sender<Message>,
     claims: Vec<ClaimId>,
 }
 
-impl OnTheWay<'_> {
+impl<'a> OnTheWay<'a> {
+    /// None so far.
+    pub(crate) fn new(wiring: &'a Wiring, mailbox: &'a mpsc::Sender<Message>) -> Self {
+        OnTheWay { wiring, mailbox, claims: Vec::new() }
+    }
+
     /// A claim that may be made, whatever the answer will be.
     fn claim(&mut self) -> ClaimId {
         let claim = ClaimId::from_bits((self.wiring.bits)());
@@ -28,7 +33,7 @@ impl OnTheWay<'_> {
     }
 
     /// The caller has them.
-    fn arrive(mut self) {
+    fn arrive(&mut self) {
         self.claims.clear();
     }
 }
@@ -49,24 +54,20 @@ impl Drop for OnTheWay<'_> {
 /// at a time.
 ///
 /// # Errors
-/// When the delegation is unknown or the store fails; claims that were made are given back then, as they are when this is
-/// dropped.
+/// When the delegation is unknown or the store fails; claims that were made stay on the way then, for another try.
 pub(crate) async fn collect(
-    wiring: &Wiring,
-    mailbox: &mpsc::Sender<Message>,
+    on_the_way: &mut OnTheWay<'_>,
     delegation: &DelegationId,
 ) -> Result<Joined, JoinError> {
-    let failed = |error: StoreError| JoinError::Store(error.to_string());
-    let record = wiring.store.delegation(delegation).await.map_err(failed)?;
+    let wiring = on_the_way.wiring;
+    let record = wiring.store.delegation(delegation).await?;
     let record = record.ok_or_else(|| JoinError::Unknown(delegation.clone()))?;
     if !record.is_settled() {
         return Err(JoinError::Unknown(delegation.clone()));
     }
-    let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
-    let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
+    let below = Below::of(wiring.store.as_ref(), &record).await?;
     let new_claim = || on_the_way.claim();
-    let claims =
-        taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await.map_err(failed)?;
+    let claims = taker(wiring).take_all(&record, &wiring.owner.claimant(), new_claim).await?;
     on_the_way.claims.clone_from(&claims);
     let missed = missed(wiring, record.children.iter()).await;
     on_the_way.arrive();
@@ -78,25 +79,23 @@ pub(crate) async fn collect(
 /// # Errors
 /// As [`collect`].
 pub(crate) async fn collect_unit(
-    wiring: &Wiring,
-    mailbox: &mpsc::Sender<Message>,
+    on_the_way: &mut OnTheWay<'_>,
     delegation: &DelegationId,
     unit: &UnitId,
 ) -> Result<Joined, JoinError> {
-    let failed = |error: StoreError| JoinError::Store(error.to_string());
-    let record = wiring.store.delegation(delegation).await.map_err(failed)?;
+    let wiring = on_the_way.wiring;
+    let record = wiring.store.delegation(delegation).await?;
     let unknown = || JoinError::Unknown(delegation.clone());
     let record = record.ok_or_else(unknown)?;
     let place = record.accepted.units.iter().position(|known| known.id == *unit).ok_or_else(unknown)?;
     if record.deliveries[place].state == DeliveryState::Held {
         return Err(unknown());
     }
-    let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
-    let mut on_the_way = OnTheWay { wiring, mailbox, claims: Vec::new() };
+    let below = Below::of(wiring.store.as_ref(), &record).await?;
     let new_claim = || on_the_way.claim();
     let taken =
         taker(wiring).take_unit(UnitAt { record: &record, place }, &wiring.owner.claimant(), new_claim).await;
-    let claims: Vec<ClaimId> = taken.map_err(failed)?.into_iter().collect();
+    let claims: Vec<ClaimId> = taken?.into_iter().collect();
     on_the_way.claims.clone_from(&claims);
     let tasks = record.accepted.units[place].task_indexes.iter();
     let missed = missed(wiring, tasks.filter_map(|task| record.children.get(*task))).await;

@@ -5,8 +5,8 @@ use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LookError, Pending, Refusal, SessionView, SteerError,
-    Stopped, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LookError, Pending, Refusal, SessionView,
+    SteerError, Stopped, Watch,
 };
 use legwork_core::steering::Scope;
 use std::sync::Arc;

@@ -63,5 +63,6 @@ mod torn;
 mod trouble_on_the_way;
 mod units;
 mod unread;
+mod untold;
 mod worktrees;
 mod wrong_input;

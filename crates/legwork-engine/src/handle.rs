@@ -1,8 +1,9 @@
 //! The engine as its owner and its front doors see it. The channel to the dispatcher never shows.
 
+mod patience;
 mod waits;
 
-use crate::courier::{self, Ways};
+use crate::courier::Ways;
 use crate::detached::{self, DRAWS_MAX};
 use crate::dispatcher::{Dispatcher, Message, Start, is_for_one_process};
 use crate::elsewhere;
@@ -15,8 +16,8 @@ use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, OtherCall, Pause,
-    Pending, Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LiveEvent, Liveness, LookError, OtherCall,
+    Pause, Pending, Refusal, SessionView, SteerError, StopNotice, Stopped, StoreError, Watch,
 };
 use legwork_core::record::DelegationRecord;
 use legwork_core::steering::{Asked, Request, STEERS_WAITING_MAX, Scope, Wish};
@@ -236,8 +237,9 @@ impl Handle {
         }
     }
 
-    async fn earlier(&self, key: &CallKey) -> Result<Option<Accepted>, DispatchError> {
-        let failed = |error: StoreError| DispatchError::Store(error.to_string());
+    /// What was accepted under the key before.
+    async fn earlier(&self, key: &CallKey) -> Result<Option<Accepted>, LookError> {
+        let failed = |error: StoreError| LookError(error.to_string());
         let store = &self.wiring.store;
         let Some(delegation) = store.by_call_key(key).await.map_err(failed)? else { return Ok(None) };
         let record = store.delegation(&delegation).await.map_err(failed)?;
@@ -250,6 +252,20 @@ fn rejoined(key: &CallKey, first: &Accepted, tasks: &[Task]) -> Result<Ticket, D
     match other_call(key, &first.delegation, &first.tasks, tasks) {
         Some(other) => Err(other),
         None => Ok(first.ticket()),
+    }
+}
+
+/// What a refused call is told when it cannot be read whether its key is another one's.
+fn unread(error: DispatchError, unread: LookError) -> DispatchError {
+    match error {
+        // It says that nothing is there, and of this key nobody knows that.
+        DispatchError::Store(_) => DispatchError::Unread(unread),
+        DispatchError::Refused(_)
+        | DispatchError::Unclear { .. }
+        | DispatchError::Unread(_)
+        | DispatchError::Reused(_)
+        | DispatchError::NoSession(_)
+        | DispatchError::Closed => error,
     }
 }
 
@@ -277,16 +293,17 @@ impl Delegator for Handle {
             match (answer, repeatable) {
                 // Somebody with the same key may have been first between the look and the record; whatever this call
                 // was refused for, nobody is told that nothing was started then.
-                (Err(error), Some((key, tasks))) => match self.earlier(&key).await? {
-                    Some(first) => rejoined(&key, &first, &tasks),
-                    None => Err(error),
+                (Err(error), Some((key, tasks))) => match self.earlier(&key).await {
+                    Ok(Some(first)) => rejoined(&key, &first, &tasks),
+                    Ok(None) => Err(error),
+                    Err(failed) => Err(unread(error, failed)),
                 },
                 (answer, _) => answer,
             }
         })
     }
 
-    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>> {
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, LookError>> {
         let key = key.clone();
         Box::pin(async move { self.earlier(&key).await })
     }
@@ -302,7 +319,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, None).await?;
             self.settled_below(&delegation, None).await?;
-            courier::collect(&self.wiring, self.ways(), &delegation).await
+            self.collected(&delegation, None).await
         })
     }
 
@@ -311,7 +328,7 @@ impl Delegator for Handle {
         Box::pin(async move {
             self.settled_anywhere(&delegation, Some(&unit)).await?;
             self.settled_below(&delegation, Some(&unit)).await?;
-            courier::collect_unit(&self.wiring, self.ways(), &delegation, &unit).await
+            self.collected(&delegation, Some(&unit)).await
         })
     }
 

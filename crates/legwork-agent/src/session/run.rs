@@ -26,7 +26,6 @@ use std::ops::ControlFlow;
 use std::slice;
 use std::sync::Arc;
 
-/// Said of a prompt whose turn did not come.
 /// Said of a prompt before which the program was told to end.
 pub const NOT_ASKED: &str = "it was stopped before the prompt was asked";
 
@@ -83,10 +82,13 @@ pub async fn run_prompt(
         delegator: delegator.as_ref(),
         line,
         listener,
+        from,
         asked: false,
         arrivals_answered: true,
         taken_up: Vec::new(),
         left_out: Vec::new(),
+        untold: Vec::new(),
+        reconciled: None,
     };
     let asked = turns.ask(left, prompt).await;
     let Turns { asked: has_asked, arrivals_answered, taken_up, .. } = turns;
@@ -135,6 +137,8 @@ struct Turns<'a> {
     delegator: &'a dyn Delegator,
     line: Arc<dyn Line>,
     listener: SessionListener,
+    /// Where what is done here begins.
+    from: FirstStep,
     /// Whether there was a turn.
     asked: bool,
     /// Whether everything that was waited for came in, and every turn that took something in has ended with an answer.
@@ -143,6 +147,10 @@ struct Turns<'a> {
     taken_up: Vec<DelegationId>,
     /// Those of it that are not waited for any more.
     left_out: Vec<DelegationId>,
+    /// What was delegated here and whose results did not come to the turn that waited for them.
+    untold: Vec<DelegationId>,
+    /// The answer after they came in later.
+    reconciled: Option<String>,
 }
 
 impl Turns<'_> {
@@ -161,7 +169,9 @@ impl Turns<'_> {
         if !is_last(&report) {
             self.finish_later().await;
         }
-        Ok(report)
+        // The answer without what was delegated for it is not the one that was asked for (K04).
+        let answer = self.reconciled.take().or(report.answer);
+        Ok(Report { answer, ..report })
     }
 
     /// Takes in what waits for the session, and what this process has in hand of it as that ends. Gives the report of a
@@ -185,11 +195,12 @@ impl Turns<'_> {
         }
     }
 
-    /// The same behind the prompt's own turn, whose answer stands: work of the session may have lost its process meanwhile.
+    /// The same behind the prompt's own turn, whose answer stands: work of the session may have lost its process meanwhile. Only
+    /// where that turn did not get the results that it waited for, the answer is the one after them.
     async fn finish_later(&mut self) {
-        match self.in_hand().await {
-            Ok(in_hand) if in_hand.is_empty() => return,
-            Ok(_) => {}
+        match self.is_anything_left().await {
+            Ok(false) => return,
+            Ok(true) => {}
             Err(error) => return self.not_waited_for(&error.to_string()),
         }
         match self.finish_earlier().await {
@@ -197,6 +208,23 @@ impl Turns<'_> {
             Ok(Some(_last)) => self.arrivals_answered = false,
             Err(error) => self.not_waited_for(&error.to_string()),
         }
+    }
+
+    /// Whether something of what was done here has not ended, or has and was not told. What others have sent out for the session
+    /// comes in when it is opened the next time.
+    async fn is_anything_left(&mut self) -> Result<bool, StoreError> {
+        if !self.in_hand().await?.is_empty() {
+            return Ok(true);
+        }
+        let (store, session) = (&self.session.setup().store, self.session.id());
+        let untold = store.undelivered(session).await?.rows;
+        if untold.is_empty() {
+            return Ok(false);
+        }
+        let mut called = delegations(&**store, session, self.from).await?;
+        called.retain(|id| untold.iter().any(|unit| unit.delegation == *id));
+        self.untold = called;
+        Ok(!self.untold.is_empty())
     }
 
     /// What this process works on for the session and no turn waits for.
@@ -258,6 +286,9 @@ impl Turns<'_> {
             let unit = record.accepted.units[unit].id.clone();
             let report = self.turn(Cause::Completion { unit, title, text }, Start::Turn).await;
             self.arrivals_answered &= report.ending == Ending::Answered;
+            if self.untold.contains(&record.accepted.delegation) && report.ending == Ending::Answered {
+                self.reconciled.clone_from(&report.answer);
+            }
             if is_last(&report) {
                 return Ok(Some(report));
             }

@@ -45,12 +45,15 @@ const AT_CAPACITY: &str = "at_capacity: as many calls work in the background as 
 /// Said of work that nobody here can go on with: whoever sent it out once more would have it done twice.
 const KEPT: &str =
     "Nothing of it is lost, and its results come in once somebody goes on with it: do not delegate it again.";
+/// The same of work that goes on or has ended, of which only the results cannot be had now.
+const UNREAD: &str = "The work is kept, and its results come in later: do not delegate it again.";
 
 /// Why results did not come, for the model that waited for them.
 fn told(error: &JoinError) -> String {
     match error {
         JoinError::Orphaned(_) | JoinError::GivenUp(_) => format!("{error}. {KEPT}"),
-        JoinError::Unknown(_) | JoinError::Store(_) | JoinError::Closed => error.to_string(),
+        JoinError::Store(_) => format!("{error}. {UNREAD}"),
+        JoinError::Unknown(_) | JoinError::Closed => error.to_string(),
     }
 }
 
@@ -419,12 +422,14 @@ impl Tool for DelegateTool {
 mod tests {
     use super::*;
     use legwork_core::ids::DelegationId;
+    use legwork_core::ports::StoreError;
 
     /// A model that is told only that it failed sends the work out once more, and both are done.
     #[test]
     fn k08_what_somebody_will_go_on_with_is_not_to_be_delegated_again() {
         let id = || DelegationId::from_bits(7);
-        for goes_on in [JoinError::Orphaned(id()), JoinError::GivenUp("no room".to_owned())] {
+        let unread = JoinError::Store(StoreError::Full("no room".to_owned()));
+        for goes_on in [JoinError::Orphaned(id()), JoinError::GivenUp("no room".to_owned()), unread] {
             assert!(told(&goes_on).contains("do not delegate it again"), "{goes_on}");
         }
         assert!(!told(&JoinError::Unknown(id())).contains(KEPT));

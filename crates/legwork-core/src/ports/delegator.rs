@@ -1,6 +1,6 @@
 //! Port `Delegator`: the engine as its front doors see it. Asked by tools and commands, answered by the engine's handle.
 
-use super::{Inbox, Pending, Watch};
+use super::{Inbox, Pending, StoreError, Watch};
 use crate::batch::{Lineage, NewBatch, Task, Ticket};
 use crate::below::Below;
 use crate::child::ChildState;
@@ -24,7 +24,10 @@ pub trait Delegator: Send + Sync {
 
     /// What was accepted under `key`, if anything was: a call that is asked again rejoins that, whatever limits hold by
     /// now (invariant 6).
-    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>>;
+    ///
+    /// # Errors
+    /// [`LookError`]: that is not known, so nobody may conclude that nothing was.
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, LookError>>;
 
     /// Why a call of this caller would be refused whatever its tasks are, if it would: a pause, an end, its depth. Nothing is
     /// promised for later.
@@ -78,7 +81,7 @@ pub trait Delegator: Send + Sync {
     fn watch(&self) -> Box<dyn Watch>;
 }
 
-/// Why a call was not accepted. Nothing exists then, but for [`DispatchError::Unclear`].
+/// Why a call was not accepted. Nothing of it exists then, but for [`DispatchError::Unclear`] and [`DispatchError::Unread`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DispatchError {
     /// A rule or a limit forbids it.
@@ -97,6 +100,9 @@ pub enum DispatchError {
         /// What the call would have become.
         delegation: DelegationId,
     },
+    /// It may have been accepted before, and that cannot be read.
+    #[error(transparent)]
+    Unread(#[from] LookError),
     /// Another call was accepted under its key before.
     #[error(transparent)]
     Reused(Box<OtherCall>),
@@ -107,6 +113,13 @@ pub enum DispatchError {
     #[error("the engine is shutting down; nothing was started")]
     Closed,
 }
+
+/// It cannot be read whether a call was accepted before; what the store said. Of one that was, everything goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "whether this call was accepted before cannot be read: {0}. If it was, its subagents go on and their results are kept, so do not delegate it again under a new id as long as that cannot be read; once it can, `list` shows what is at work"
+)]
+pub struct LookError(pub String);
 
 /// A call that asks under the key of an earlier one for something else (invariant 6).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -296,7 +309,7 @@ pub enum JoinError {
     Orphaned(DelegationId),
     /// The store could not be read or written.
     #[error("the results could not be stored or read: {0}; what is stored is kept, see `legwork results`")]
-    Store(String),
+    Store(#[from] StoreError),
     /// The store took nothing of it for too long, so that it was given up here; the reason. Whoever asks for it again begins it
     /// again.
     #[error(

@@ -17,8 +17,8 @@ mod worker;
 
 pub use answers::{Due, Listed, News, Pause, Portion, StoreHealth, Undelivered};
 pub use delegator::{
-    ChildView, Delegator, DispatchError, JoinError, Joined, OtherCall, Refusal, Runner, SessionView,
-    SteerError, Stopped,
+    ChildView, Delegator, DispatchError, JoinError, Joined, LookError, OtherCall, Refusal, Runner,
+    SessionView, SteerError, Stopped,
 };
 pub use inbox::{Inbox, Offer, Receipt};
 pub use live::{EndFacts, Identity, LiveEvent, Watch};

@@ -17,7 +17,7 @@ const LOOKS_MAX: usize = 8;
 
 /// Claims that are made for a caller. Those that it does not get, because it went away or something of it failed, are given
 /// back: nobody else frees what a living process has taken.
-struct OnTheWay<'a> {
+pub(crate) struct OnTheWay<'a> {
     wiring: &'a Wiring,
     mailbox: &'a mpsc::Sender<Message>,
     /// The place in the line of what is given back; taken before anything is claimed, so that there is always room.
@@ -35,8 +35,8 @@ pub(crate) struct Ways<'a> {
 }
 
 impl<'a> OnTheWay<'a> {
-    /// Nothing is claimed yet.
-    async fn begin(wiring: &'a Wiring, ways: Ways<'a>) -> Result<OnTheWay<'a>, JoinError> {
+    /// Nothing is claimed yet; waits until there is room for what may have to be given back.
+    pub(crate) async fn begin(wiring: &'a Wiring, ways: Ways<'a>) -> Result<OnTheWay<'a>, JoinError> {
         let place = ways.owed.reserve().await.map_err(|_| JoinError::Closed)?;
         Ok(OnTheWay { wiring, mailbox: ways.mailbox, place: Some(place), claims: Vec::new() })
     }
@@ -57,16 +57,17 @@ impl<'a> OnTheWay<'a> {
         for _ in 0..LOOKS_MAX {
             let unit = UnitAt { record: &record, place };
             let taken = taker.take_unit(unit, &claimant, || self.claim()).await;
-            match taken.map_err(failed)? {
+            match taken? {
                 Some(found) if !self.claims.contains(&found) => self.keep(found).await?,
                 taken => return Ok(taken),
             }
-            let now = wiring.store.delegation(&record.accepted.delegation).await.map_err(failed)?;
+            let now = wiring.store.delegation(&record.accepted.delegation).await?;
             let Some(now) = now else { return Ok(None) };
             record = Cow::Owned(now);
         }
         let unit = &record.accepted.units[place].id;
-        Err(JoinError::Store(format!("the claim of {unit} changed {LOOKS_MAX} times while it was taken up")))
+        let changed = format!("the claim of {unit} changed {LOOKS_MAX} times while it was taken up");
+        Err(StoreError::Conflict(changed).into())
     }
 
     /// The claim is this caller's, and is given back if it does not get it.
@@ -78,7 +79,7 @@ impl<'a> OnTheWay<'a> {
     }
 
     /// The caller has them.
-    fn arrive(mut self) {
+    fn arrive(&mut self) {
         self.claims.clear();
     }
 }
@@ -105,20 +106,18 @@ impl Drop for OnTheWay<'_> {
 /// at a time.
 ///
 /// # Errors
-/// When the delegation is unknown or the store fails; claims that were made are given back then, as they are when this is
-/// dropped.
+/// When the delegation is unknown or the store fails; claims that were made stay on the way then, for another try.
 pub(crate) async fn collect(
-    wiring: &Wiring,
-    ways: Ways<'_>,
+    on_the_way: &mut OnTheWay<'_>,
     delegation: &DelegationId,
 ) -> Result<Joined, JoinError> {
-    let record = wiring.store.delegation(delegation).await.map_err(failed)?;
+    let wiring = on_the_way.wiring;
+    let record = wiring.store.delegation(delegation).await?;
     let record = record.ok_or_else(|| JoinError::Unknown(delegation.clone()))?;
     if !record.is_settled() {
         return Err(JoinError::Unknown(delegation.clone()));
     }
-    let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
-    let mut on_the_way = OnTheWay::begin(wiring, ways).await?;
+    let below = Below::of(wiring.store.as_ref(), &record).await?;
     let mut claims = Vec::new();
     for place in 0..record.accepted.units.len() {
         claims.extend(on_the_way.take(&record, place).await?);
@@ -134,20 +133,19 @@ pub(crate) async fn collect(
 /// # Errors
 /// As [`collect`].
 pub(crate) async fn collect_unit(
-    wiring: &Wiring,
-    ways: Ways<'_>,
+    on_the_way: &mut OnTheWay<'_>,
     delegation: &DelegationId,
     unit: &UnitId,
 ) -> Result<Joined, JoinError> {
-    let record = wiring.store.delegation(delegation).await.map_err(failed)?;
+    let wiring = on_the_way.wiring;
+    let record = wiring.store.delegation(delegation).await?;
     let unknown = || JoinError::Unknown(delegation.clone());
     let record = record.ok_or_else(unknown)?;
     let place = record.accepted.units.iter().position(|known| known.id == *unit).ok_or_else(unknown)?;
     if record.deliveries[place].state == DeliveryState::Held {
         return Err(unknown());
     }
-    let below = Below::of(wiring.store.as_ref(), &record).await.map_err(failed)?;
-    let mut on_the_way = OnTheWay::begin(wiring, ways).await?;
+    let below = Below::of(wiring.store.as_ref(), &record).await?;
     let claims: Vec<ClaimId> = on_the_way.take(&record, place).await?.into_iter().collect();
     on_the_way.claims.clone_from(&claims);
     let tasks = record.accepted.units[place].task_indexes.iter();
@@ -160,10 +158,6 @@ async fn missed(wiring: &Wiring, children: impl Iterator<Item = &ChildRecord>) -
     let unreadable = |child: &ChildId, error: StoreError| tracing::warn!(%child, %error, "what was said to a child too late cannot be read");
     let children: Vec<ChildId> = children.map(|child| child.id.clone()).collect();
     missed_texts(wiring.store.as_ref(), &children, unreadable).await
-}
-
-fn failed(error: StoreError) -> JoinError {
-    JoinError::Store(error.to_string())
 }
 
 fn taker(wiring: &Wiring) -> Taker<'_> {

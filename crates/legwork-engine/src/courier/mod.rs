@@ -8,5 +8,5 @@ mod debts;
 mod round;
 mod routes;
 
-pub(crate) use collect::{Ways, collect, collect_unit};
+pub(crate) use collect::{OnTheWay, Ways, collect, collect_unit};
 pub(crate) use routes::Routes;

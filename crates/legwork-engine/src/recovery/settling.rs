@@ -5,6 +5,7 @@ use super::owners::{Owners, Whose};
 use super::toll::Toll;
 use super::trees::Grove;
 use super::{Orphans, Recovered, RecoveryError, Rescuer};
+use crate::offering::{Became, Offered, offer};
 use crate::salvage::salvage;
 use legwork_core::batch::{Isolation, OnCrash};
 use legwork_core::child::{AfterLoss, ChildEvent, ChildState};
@@ -15,6 +16,7 @@ use legwork_core::ports::{AppendError, StoreError};
 use legwork_core::record::{ChildRecord, DelegationRecord};
 use legwork_core::report::Report;
 use std::collections::HashSet;
+use std::slice;
 
 /// How orphaned work is concluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,8 +188,15 @@ impl<'a> Settling<'a> {
             at: self.rescuer.clock.now().wall,
             facts,
         };
-        let answers = self.rescuer.store.append(vec![append]).await?;
-        Ok(answers.into_iter().collect())
+        let Offered { fates, error } = offer(self.rescuer.store, slice::from_ref(&append)).await;
+        match fates.into_iter().next() {
+            // Also what it answered with an error: whoever waits for these ends hears of them in no other way.
+            Some(Became::Recorded) => Ok(Ok(())),
+            Some(Became::Refused(refusal)) => Ok(Err(refusal)),
+            Some(Became::Absent | Became::Unclear) | None => {
+                Err(error.expect("BUG: what was offered is lacking and nothing failed"))
+            }
+        }
     }
 
     /// The children that are settled, by their tasks' positions.

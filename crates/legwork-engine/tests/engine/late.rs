@@ -2,11 +2,12 @@
 //! is told the contrary of what is stored.
 
 use crate::desk::Desk;
-use crate::scene::{Scene, batch, call_key, options, pushed};
+use crate::scene::{Scene, batch, call_key, left, options, owner, pushed, reported};
 use legwork_core::batch::{Completions, NewBatch};
 use legwork_core::outcome::Outcome;
 use legwork_core::ports::{Delegator, DispatchError, Facts, Filter};
 use legwork_core::record::DelegationRecord;
+use legwork_engine::recovery::{Conclusion, Orphans, Rescuer, settle};
 use legwork_testkit::memory::MemoryStore;
 use legwork_testkit::shaky::{Luck, ShakyStore};
 use std::sync::Arc;
@@ -181,5 +182,106 @@ async fn inv_02_nobody_is_told_to_call_again_where_it_cannot_be_read_whether_the
         let told = calls.join_next().await.expect("it was made").expect("it ends");
         let Err(error @ DispatchError::Unclear { .. }) = told else { panic!("{told:?}") };
         assert!(!error.to_string().contains("nothing was started"), "{error}");
+    }
+}
+
+/// A call with a key is looked for once more after its refusal: a look that fails leaves the refusal as it was.
+#[tokio::test(start_paused = true)]
+async fn inv_06_a_call_with_a_key_of_which_nobody_can_tell_whether_it_is_stored_is_not_told_to_come_again() {
+    let blind: [&'static [&'static str]; 2] = [&["delegation"], &["by_call_key", "delegation"]];
+    for (unread, is_stored) in [(blind[0], true), (blind[1], true), (blind[0], false), (blind[1], false)] {
+        let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
+        let mut has_failed = false;
+        shaky.let_decide(move |name| match name {
+            "append" if is_stored && !has_failed => {
+                has_failed = true;
+                Luck::FailsLate
+            }
+            "append" => {
+                has_failed = true;
+                Luck::Fails
+            }
+            _ if has_failed && unread.contains(&name) => Luck::Fails,
+            _other => Luck::Good,
+        });
+        let call = NewBatch { call_key: Some(call_key("c1")), ..batch(&["answer"]) };
+        let told = scene.handle.dispatch(call).await;
+        let Err(error @ DispatchError::Unclear { .. }) = told else {
+            panic!("{unread:?} {is_stored}: {told:?}")
+        };
+        let safe = error.to_string().contains("calling again is safe");
+        assert!(!safe && !error.to_string().contains("nothing was started"), "{error}");
+    }
+}
+
+/// The same for a call that is asked again, as after a crash: its own subagents may be at work.
+#[tokio::test(start_paused = true)]
+async fn inv_06_a_call_that_was_accepted_and_cannot_be_read_is_not_told_to_come_again() {
+    for unread in ["by_call_key", "delegation"] {
+        let (scene, shaky) = shaky_scene(&MemoryStore::new()).await;
+        let call = || NewBatch { call_key: Some(call_key("c1")), ..batch(&["until told"]) };
+        let first = scene.handle.dispatch(call()).await.expect("it is accepted");
+        scene.troupe.until_here("until told").await;
+        shaky.let_decide(move |name| if name == unread { Luck::Fails } else { Luck::Good });
+        let looked =
+            scene.handle.accepted(&call_key("c1")).await.expect_err("nobody can read it").to_string();
+        let again = scene.handle.dispatch(call()).await.expect_err("nobody can read it").to_string();
+        for told in [looked, again] {
+            assert!(told.contains("cannot be read") && told.contains("bad day"), "{unread}: {told}");
+            assert!(!told.contains("safe"), "{unread}: {told}");
+            assert!(told.contains("do not delegate it again under a new id"), "{unread}: {told}");
+        }
+        shaky.recover();
+        let again = scene.handle.dispatch(call()).await.expect("it is rejoined");
+        assert_eq!((again, scene.troupe.counts().came), (first, 1));
+    }
+}
+
+/// The key was taken at that moment, and nobody can read by whom: that is not known to be somebody else's work.
+#[tokio::test(start_paused = true)]
+async fn inv_06_a_call_whose_key_was_taken_meanwhile_is_not_told_that_nothing_was_started() {
+    let memory = MemoryStore::new();
+    let (scene, shaky) = shaky_scene(&memory).await;
+    let other = Scene::over(memory.clone(), 2, options(2)).await;
+    arm(&shaky, Failure { append: 0, luck: Luck::Fails, blind: 1 });
+    let call = || NewBatch { call_key: Some(call_key("c1")), ..batch(&["until told"]) };
+    let mut calls = tokio::task::JoinSet::new();
+    let (handle, mine) = (scene.handle.clone(), call());
+    calls.spawn(async move { handle.dispatch(mine).await });
+    while !shaky.take_calls().contains(&"append") {
+        tokio::task::yield_now().await;
+    }
+    other.handle.dispatch(call()).await.expect("it is accepted");
+    shaky.fail(&["by_call_key"]);
+    let told = calls.join_next().await.expect("it was made").expect("it ends");
+    let told = told.expect_err("nobody can read whose it is").to_string();
+    assert!(told.contains("do not delegate it again") && !told.contains("safe"), "{told}");
+}
+
+/// What is settled for the dead is told with its ends, once: who waits for them, such as a hook, hears of them in no other way.
+#[tokio::test(start_paused = true)]
+async fn inv_02_what_is_settled_for_the_dead_although_the_store_failed_counts_as_settled() {
+    for luck in [Luck::FailsLate, Luck::Fails] {
+        let memory = MemoryStore::new();
+        let ticket = left(&memory, reported(&["until told", "answer"]), &["until told"]).await;
+        let (scene, shaky) = shaky_scene(&memory).await;
+        arm(&shaky, Failure { append: 0, luck, blind: 0 });
+        let myself = owner(1);
+        let processes = scene.wiring.processes.as_ref();
+        let rescuer = Rescuer { store: shaky.as_ref(), clock: scene.wiring.clock, owner: &myself, processes };
+        let settled = settle(rescuer, &Orphans::All, Conclusion::Reported).await;
+        let outcome = scene.stored(&ticket.delegation).await.children[0].outcome();
+        match luck {
+            Luck::FailsLate => {
+                let settled = settled.expect("it is recorded");
+                assert_eq!(settled.ended, [(ticket.delegation.clone(), 0)]);
+                assert_eq!((settled.lost, settled.taken), (1, vec![ticket.delegation.clone()]));
+                assert_eq!(outcome, Some(Outcome::Lost));
+            }
+            _fails => {
+                assert!(settled.is_err(), "{settled:?}");
+                assert_eq!(outcome, None);
+            }
+        }
     }
 }

@@ -5,8 +5,8 @@ use legwork_core::fact::Accepted;
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, Pending, Refusal, SessionView, SteerError,
-    Stopped, Watch,
+    ChildView, Delegator, DispatchError, Inbox, JoinError, Joined, LookError, Pending, Refusal, SessionView,
+    SteerError, Stopped, Watch,
 };
 use legwork_core::steering::Scope;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Delegator for Door {
         self.behind.dispatch(batch)
     }
 
-    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>> {
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, LookError>> {
         self.behind.accepted(key)
     }
 

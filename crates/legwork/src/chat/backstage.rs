@@ -7,10 +7,11 @@ use std::sync::Arc;
 use legwork_agent::session::{ConversationHandle, SayError};
 use legwork_agent::transcripts::{Follow, Source};
 use legwork_core::batch::Reach;
-use legwork_core::ids::{ChildId, DelegationId};
+use legwork_core::ids::{ChildId, DelegationId, OwnerId};
 use legwork_core::outcome::{Force, StopReason};
 use legwork_core::ports::{
     Conversations, Delegator, Facts, Listed, Pending, Runner, SessionRecord, SessionView, StopNotice,
+    StoreError, Undelivered,
 };
 use legwork_core::steering::Scope;
 use legwork_engine::Handle;
@@ -37,6 +38,8 @@ pub struct Backstage {
     pub conversation: ConversationHandle,
     /// How results reach the conversation.
     pub reach: Reach,
+    /// This process.
+    pub owner: OwnerId,
     /// The engine.
     pub engine: Handle,
     /// The database.
@@ -172,18 +175,45 @@ impl Host for Backstage {
             if !self.engine.view(None).await.is_empty() {
                 return Ok(false);
             }
-            let waiting = self.store.undelivered(self.conversation.session()).await;
-            let waiting = waiting.map_err(|error| format!("whether results wait cannot be read: {error}"))?;
+            let waiting = self.waiting().await?;
             // The rest does not come in by itself: it waits for the next message, or for a terminal.
             let nothing_waits =
-                self.reach != Reach::Push || waiting.rows.iter().all(|unit| unit.reach != Reach::Push);
+                self.reach != Reach::Push || waiting.iter().all(|unit| unit.reach != Reach::Push);
             // Asked last: what came in meanwhile is being answered now.
             Ok(nothing_waits && self.conversation.is_idle())
         })
     }
+
+    fn untold(&self) -> Pending<'_, Result<Vec<DelegationId>, String>> {
+        Box::pin(async move {
+            let waiting = self.waiting().await?;
+            let units = waiting.into_iter().filter(|unit| unit.notice.is_none());
+            let waiting: BTreeSet<DelegationId> = units.map(|unit| unit.delegation).collect();
+            let mut untold = Vec::new();
+            for id in waiting {
+                let record = self.store.delegation(&id).await.map_err(|error| unread(&error))?;
+                // What others have sent out for the conversation is none of this process's work.
+                let is_own = record
+                    .is_some_and(|it| it.owner.id == self.owner && it.accepted.lineage.parent.is_none());
+                untold.extend(is_own.then_some(id));
+            }
+            Ok(untold)
+        })
+    }
+}
+
+/// Said where the store does not tell what waits.
+fn unread(error: &StoreError) -> String {
+    format!("whether results wait cannot be read: {error}")
 }
 
 impl Backstage {
+    /// What waits for the conversation.
+    async fn waiting(&self) -> Result<Vec<Undelivered>, String> {
+        let waiting = self.store.undelivered(self.conversation.session()).await;
+        waiting.map(|waiting| waiting.rows).map_err(|error| unread(&error))
+    }
+
     /// As this process was started, but with the model that its subagents ask: `/model` may have chosen another one since.
     async fn invocation_of_a_worker(&self) -> Result<Invocation, String> {
         let open: BTreeSet<DelegationId> =

@@ -1,7 +1,7 @@
 //! What stands behind the terminal: the conversation and the engine, as far as the terminal asks them for anything.
 
 use legwork_agent::session::SayError;
-use legwork_core::ids::ChildId;
+use legwork_core::ids::{ChildId, DelegationId};
 use legwork_core::ports::{Pending, SessionView};
 
 /// Whom a stop is for.
@@ -48,10 +48,17 @@ pub trait Host: Send + Sync {
     /// The end of a subagent's transcript.
     fn transcript(&self, child: ChildId) -> Pending<'_, Result<Vec<String>, String>>;
 
-    /// Whether nothing is going on any more: no subagent runs, no result waits, and the conversation is idle. What it told
-    /// before is in the feed by then, and may not have been taken from there.
+    /// Whether nothing is going on any more: no subagent runs, no result is about to come in, and the conversation is idle. What
+    /// it told before is in the feed by then, and may not have been taken from there.
     ///
     /// # Errors
     /// Why that cannot be told.
     fn is_settled(&self) -> Pending<'_, Result<bool, String>>;
+
+    /// The delegations of this process whose results wait for the conversation and were not told in it. Where nothing is going
+    /// on any more they do not come in by themselves.
+    ///
+    /// # Errors
+    /// Why that cannot be told.
+    fn untold(&self) -> Pending<'_, Result<Vec<DelegationId>, String>>;
 }

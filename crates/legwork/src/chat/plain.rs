@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use legwork_agent::session::{Cause, SayError, SessionEvent};
+use legwork_core::ids::DelegationId;
 use legwork_core::outcome::Ending;
 use legwork_core::report::Report;
 use tokio::sync::mpsc;
@@ -163,8 +164,8 @@ impl Plain {
 
     async fn look(&mut self, feed: &Feed) -> Next {
         // The last event may be older than the last message; the conversation itself knows.
-        let is_settled = match self.host.is_settled().await {
-            Ok(is_settled) => is_settled,
+        let untold = match self.untold_at_the_end().await {
+            Ok(untold) => untold,
             Err(_) if self.blind_looks < BLIND_LOOKS_MAX => {
                 self.blind_looks += 1;
                 return Next::On;
@@ -175,11 +176,22 @@ impl Plain {
             }
         };
         self.blind_looks = 0;
-        if is_settled && feed.is_empty() {
-            Next::Leave(if self.is_whole { Exit::Success } else { Exit::Incomplete })
-        } else {
-            Next::On
+        let Some(untold) = untold.filter(|_| feed.is_empty()) else { return Next::On };
+        for id in &untold {
+            stderr::tell(&format!(
+                "error: results of {id} were not told to the agent; they come in with the next message, and `legwork results {id}` prints them"
+            ));
         }
+        let is_whole = self.is_whole && untold.is_empty();
+        Next::Leave(if is_whole { Exit::Success } else { Exit::Incomplete })
+    }
+
+    /// What was not told of the work of this process; `None` while something is going on.
+    async fn untold_at_the_end(&self) -> Result<Option<Vec<DelegationId>>, String> {
+        if !self.host.is_settled().await? {
+            return Ok(None);
+        }
+        self.host.untold().await.map(Some)
     }
 
     async fn asked(&mut self, asked: Asked) -> Next {

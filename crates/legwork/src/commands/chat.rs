@@ -227,6 +227,7 @@ async fn talk(
         invocation: invocation.clone(),
         conversation: open.handle.clone(),
         reach: way.reach(),
+        owner: workplace.owner.record.id.clone(),
         engine: workplace.handle.clone(),
         store: workplace.store.clone(),
         models: workplace.models.clone(),

@@ -237,7 +237,7 @@ impl From<DispatchError> for CliError {
             DispatchError::NoSession(_) => {
                 return CliError::new(Kind::NotFound, error.to_string()).with_hint(NO_SESSION);
             }
-            DispatchError::Store(_) | DispatchError::Unclear { .. } => Kind::State,
+            DispatchError::Store(_) | DispatchError::Unclear { .. } | DispatchError::Unread(_) => Kind::State,
             DispatchError::Closed => Kind::Internal,
         };
         CliError::new(kind, error.to_string())

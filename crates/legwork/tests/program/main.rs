@@ -64,6 +64,7 @@ mod torn;
 mod trouble_on_the_way;
 mod units;
 mod unread;
+mod untold;
 mod waits;
 mod worktrees;
 mod wrong_input;

@@ -9,8 +9,8 @@ use legwork_core::fact::{Accepted, Append, Fact};
 use legwork_core::ids::{CallKey, ChildId, ClaimId, DelegationId, RequestId, SessionId, UnitId};
 use legwork_core::outcome::{Ending, Force, StopReason};
 use legwork_core::ports::{
-    ChildView, Conversations, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, NewSession, Pending,
-    Refusal, SessionKind, SessionView, SteerError, Stopped, Watch,
+    ChildView, Conversations, Delegator, DispatchError, Facts, Inbox, JoinError, Joined, LookError,
+    NewSession, Pending, Refusal, SessionKind, SessionView, SteerError, Stopped, StoreError, Watch,
 };
 use legwork_core::record::{OwnerRecord, Process};
 use legwork_core::report::Report;
@@ -205,7 +205,7 @@ impl Delegator for FakeDelegator {
         })
     }
 
-    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, DispatchError>> {
+    fn accepted(&self, key: &CallKey) -> Pending<'_, Result<Option<Accepted>, LookError>> {
         let key = key.clone();
         Box::pin(async move {
             let Some(id) = self.store.by_call_key(&key).await.expect("readable") else { return Ok(None) };
@@ -238,7 +238,7 @@ impl Delegator for FakeDelegator {
             let record =
                 self.store.delegation(&delegation).await.expect("readable").expect("it was accepted");
             if self.unread_unit.is_some_and(|place| record.accepted.units[place].id == unit) {
-                return Err(JoinError::Store("no room".to_owned()));
+                return Err(JoinError::Store(StoreError::Full("no room".to_owned())));
             }
             if !record.is_settled() {
                 let mut all = self.settle(&delegation).await;
@@ -261,7 +261,7 @@ impl Delegator for FakeDelegator {
         Box::pin(async move {
             let joined = self.join(&delegation).await?;
             let given_back = self.store.release(joined.claims, Timestamp(1), "nobody takes it yet").await;
-            given_back.map_err(|error| JoinError::Store(error.to_string()))
+            given_back.map_err(JoinError::Store)
         })
     }
 

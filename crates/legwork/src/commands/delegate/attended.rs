@@ -210,7 +210,8 @@ impl<'a> Attended<'a> {
 fn ended(joined: Result<Box<Joined>, JoinError>) -> Result<Ended, CliError> {
     match joined {
         Ok(joined) => Ok(Ended::Settled(joined)),
-        Err(JoinError::Store(why) | JoinError::GivenUp(why)) => Ok(Ended::Unsettled(why)),
+        Err(JoinError::Store(error)) => Ok(Ended::Unsettled(error.to_string())),
+        Err(JoinError::GivenUp(why)) => Ok(Ended::Unsettled(why)),
         Err(error @ (JoinError::Unknown(_) | JoinError::Orphaned(_) | JoinError::Closed)) => {
             Err(error.into())
         }

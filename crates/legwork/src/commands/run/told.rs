@@ -55,6 +55,9 @@ impl Told {
             Vec::new()
         });
         gathered.batches(prompted.workplace, &delegated).await;
+        if report.ending == Ending::Answered {
+            gathered.untold(prompted, &delegated).await;
+        }
         let records = gathered.records(prompted, &delegated).await;
         let totals = Totals::of(&report, &delegated, &records);
         Told { report, delegations: gathered.printed, totals, whole: gathered.whole }
@@ -100,6 +103,27 @@ impl Gathered {
                 }
                 Ok(None) => {}
                 Err(error) => self.lacks(&format!("what became of {id} cannot be read: {error}")),
+            }
+        }
+    }
+
+    /// What has ended and was not told to the agent: its answer is not about that (invariant 4).
+    async fn untold(&mut self, prompted: Prompted<'_>, delegated: &[DelegationId]) {
+        if delegated.is_empty() {
+            return;
+        }
+        let waiting = match prompted.workplace.store.undelivered(prompted.session).await {
+            Ok(waiting) => waiting.rows,
+            Err(error) => {
+                self.lacks(&format!("whether all results were told to the agent cannot be read: {error}"));
+                return;
+            }
+        };
+        for id in delegated {
+            if waiting.iter().any(|unit| unit.delegation == *id && unit.notice.is_none()) {
+                self.lacks(&format!(
+                    "results of {id} were not told to the agent; they are kept, and `legwork results {id}` prints them"
+                ));
             }
         }
     }

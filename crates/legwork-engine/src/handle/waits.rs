@@ -84,8 +84,8 @@ impl Handle {
         Ok(())
     }
 
-    /// Takes the results of the delegation, or of one unit of it, for a caller. Claims of a try that failed are this caller's in the
-    /// next one, and are given back when it does not get them.
+    /// Takes the results of the delegation, or of one unit of it, for a caller. Claims of a try that failed are this
+    /// caller's in the next one, and are given back when it does not get them.
     pub(super) async fn collected(
         &self,
         delegation: &DelegationId,

@@ -9,6 +9,10 @@ use legwork_core::ids::ChildId;
 use legwork_core::step::Actor;
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The tests of this program act on all of it.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 async fn run(shells: &Shells, actor: &Actor, script: &str, at_start: impl FnOnce()) -> (End, String) {
     let limits = CaptureLimits { head_bytes: 1000, tail_bytes: 1000, file_bytes_max: 1000 };
@@ -25,6 +29,7 @@ async fn run(shells: &Shells, actor: &Actor, script: &str, at_start: impl FnOnce
 
 #[tokio::test]
 async fn k15_the_end_of_a_program_leaves_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     adopt_orphans().expect("this system has subreapers");
     let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
     let actor = Actor::Child(ChildId::from_bits(1, getrandom::u32().expect("there is randomness")));
@@ -43,4 +48,18 @@ async fn k15_the_end_of_a_program_leaves_nothing() {
 
     let (end, _) = run(&shells, &actor, "sleep 972", kill_all).await;
     assert_eq!(end, End::Signalled(9), "a program that must end at once kills what runs");
+}
+
+#[tokio::test]
+async fn a_command_runs_in_its_folder_also_when_that_of_the_program_is_gone() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let gone = tempfile::tempdir().expect("a folder");
+    let before = std::env::current_dir().expect("it is there");
+    std::env::set_current_dir(gone.path()).expect("it can be gone to");
+    gone.close().expect("it can be removed");
+    let shells = Shells::new(std::env::vars_os()).expect("there is a shell");
+    let actor = Actor::Child(ChildId::from_bits(2, getrandom::u32().expect("there is randomness")));
+    let ran = run(&shells, &actor, "pwd", || {}).await;
+    assert_eq!(ran, (End::Exited(0), "/\n".to_owned()), "and nothing complains");
+    std::env::set_current_dir(before).expect("it is there");
 }

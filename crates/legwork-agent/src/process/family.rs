@@ -27,19 +27,9 @@ impl Family {
         Family { group, leader, orphans }
     }
 
-    /// Sends a signal to all of them. The leader must not be reaped.
+    /// Sends a signal to all of them.
     pub(super) fn signal(&mut self, signal: Signal) {
-        send_to_leader(self.leader, signal);
-        self.signal_orphans(signal);
-    }
-
-    /// Sends a signal to all of them after the leader was reaped.
-    pub(super) fn signal_followers(&mut self, signal: Signal) {
         send_group(self.leader, signal);
-        self.signal_orphans(signal);
-    }
-
-    fn signal_orphans(&mut self, signal: Signal) {
         for orphan in self.orphans.look() {
             send(orphan, signal);
         }
@@ -79,19 +69,9 @@ pub(super) fn send(row: Row, signal: Signal) {
     }
 }
 
-/// Sends a signal to the group of a leader that was not reaped. It may still be on its way into the group, and is
-/// reached by its own id then.
-pub(super) fn send_to_leader(leader: Pid, signal: Signal) {
-    if !send_group(leader, signal) {
-        ignore_gone(signal::kill(leader, signal));
-    }
-}
-
-/// Sends a signal to a group. Says whether there was one.
-pub(super) fn send_group(leader: Pid, signal: Signal) -> bool {
-    let sent = signal::killpg(leader, signal);
-    ignore_gone(sent);
-    sent != Err(Errno::ESRCH)
+/// Sends a signal to a group.
+pub(super) fn send_group(leader: Pid, signal: Signal) {
+    ignore_gone(signal::killpg(leader, signal));
 }
 
 /// A process that is gone already is what was wanted; one that became another user's cannot be reached at all.

@@ -4,8 +4,9 @@
 
 use super::capture::Capture;
 use super::family::{self, Family};
+use super::leader::Leader;
 use super::orphans::{self, until};
-use super::shell::Dialect;
+use super::shell::{Dialect, Started};
 use super::table::{self, Leftover};
 use futures::FutureExt;
 use legwork_core::ports::Pending;
@@ -16,7 +17,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// How long processes may take to end after they were asked to.
 const TERM_GRACE: Duration = Duration::from_millis(300);
@@ -32,8 +33,10 @@ const MOVED_EVERY: Duration = Duration::from_millis(500);
 /// A shell that has started and waits; nothing of a script has run.
 #[derive(Debug)]
 pub struct Gated {
-    leader: Child,
-    output: ChildStdout,
+    leader: Leader,
+    /// Until the script is sent.
+    stdin: Option<Sender>,
+    output: Receiver,
     family: Family,
     dialect: Dialect,
     /// The leader was waited for, so its process id may be used again.
@@ -92,8 +95,10 @@ pub fn time_limit(limit: Duration) -> Pending<'static, End> {
 }
 
 impl Gated {
-    pub(super) fn new(leader: Child, output: ChildStdout, family: Family, dialect: Dialect) -> Self {
-        Gated { leader, output, family, dialect, reaped: false, closed: false, settled: false }
+    pub(super) fn new(started: Started, family: Family, dialect: Dialect) -> Self {
+        let Started { leader, stdin, output } = started;
+        let stdin = Some(stdin);
+        Gated { leader, stdin, output, family, dialect, reaped: false, closed: false, settled: false }
     }
 
     /// The group of everything that the script will start; to be stored before [`Gated::run`].
@@ -113,7 +118,7 @@ impl Gated {
     }
 
     async fn follow(&mut self, order: &mut Order<'_>) -> End {
-        let stdin = self.leader.stdin.take();
+        let stdin = self.stdin.take();
         let mut sending = pin!(send(stdin, self.dialect.framed(order.script)).fuse());
         let mut buffer = vec![0; 16 * 1024];
         let mut told = Instant::now();
@@ -152,7 +157,7 @@ impl Gated {
         }
         let leftovers = table::name_roots(&self.family.followers());
         for (signal, grace) in [(Signal::SIGTERM, TERM_GRACE), (Signal::SIGKILL, KILL_GRACE)] {
-            self.signal(signal);
+            self.family.signal(signal);
             if self.until_gone(grace, capture).await {
                 self.settled = true;
                 return leftovers;
@@ -180,10 +185,6 @@ impl Gated {
             }
         }
         true
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        if self.reaped { self.family.signal_followers(signal) } else { self.family.signal(signal) }
     }
 
     fn is_gone(&mut self) -> bool {
@@ -241,7 +242,7 @@ impl End {
 }
 
 /// A shell that has ended already takes nothing; how it ended is told elsewhere.
-async fn send(stdin: Option<ChildStdin>, script: Vec<u8>) {
+async fn send(stdin: Option<Sender>, script: Vec<u8>) {
     let Some(mut stdin) = stdin else { return };
     if let Err(error) = stdin.write_all(&script).await {
         tracing::debug!(%error, "a shell ended before it had read its script");

@@ -10,6 +10,7 @@ mod environment;
 mod family;
 mod gated;
 mod identity;
+mod leader;
 mod mark;
 mod orphans;
 mod outliving;

@@ -75,14 +75,8 @@ pub fn sweep_all() -> Vec<Leftover> {
 /// Kills the group of every command that runs now, for a program that must end at once and runs no destructors.
 /// What has left its group is found by its mark when the next program recovers.
 pub fn kill_all() {
-    let myself = std::process::id();
-    for pid in own().iter().copied() {
-        let Some(leader) = super::identity::pid_of(pid) else { continue };
-        if table::row(pid).is_some_and(|row| row.stat.parent == myself) {
-            family::send_to_leader(leader, Signal::SIGKILL);
-        } else {
-            family::send_group(leader, Signal::SIGKILL);
-        }
+    for leader in own().iter().copied().filter_map(super::identity::pid_of) {
+        family::send_group(leader, Signal::SIGKILL);
     }
 }
 

@@ -107,7 +107,7 @@ pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<GroupEnd> {
     let meant: Vec<&ProcessGroup> =
         ours.iter().filter(|(_, whose)| *whose == Whose::Ours).map(|(group, _)| *group).collect();
     for leader in meant.iter().filter_map(|group| identity::pid_of(group.pgid)) {
-        family::send_to_leader(leader, Signal::SIGKILL);
+        family::send_group(leader, Signal::SIGKILL);
     }
     let all_gone = until(GONE_WAIT, || {
         let left: Vec<Row> = meant.iter().flat_map(|group| living(group)).collect();

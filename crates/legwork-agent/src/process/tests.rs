@@ -67,6 +67,32 @@ async fn inv_14_a_shell_that_gets_no_script_runs_nothing() {
 }
 
 #[tokio::test]
+async fn inv_17_a_shell_has_its_session_and_is_a_shell_when_its_start_returns() {
+    let stray = Stray::start(&Actor::Child(child()));
+    let Look::Found(stat) = identity::look(stray.group.pgid) else { panic!("it waits for its script") };
+    assert_eq!((stat.session, stat.group), (stray.group.pgid, stray.group.pgid));
+    let line = std::fs::read(format!("/proc/{}/cmdline", stray.group.pgid)).expect("it waits");
+    let program = line.split(|byte| *byte == 0).next().map(<[u8]>::to_vec).expect("a program");
+    assert!(program.ends_with(b"/bash"), "no other program ran before it: {}", program.escape_ascii());
+}
+
+#[tokio::test]
+async fn a_shell_gets_its_signals_as_programs_expect_them() {
+    // Bit 12 is SIGPIPE, which this program ignores; nothing is ignored or blocked that was not for this program.
+    let ours = std::fs::read_to_string("/proc/self/status").expect("it is ours");
+    let (end, captured) = run(&shells(), "grep ^Sig /proc/self/status").await;
+    assert_eq!(end, End::Exited(0));
+    let mask = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a mask of signals");
+        // The C library keeps two of the signals above these for itself.
+        u64::from_str_radix(line.trim(), 16).expect("hex") & 0x7fff_ffff
+    };
+    assert_eq!(mask(&captured.head, "SigBlk:"), 0);
+    assert_eq!(mask(&captured.head, "SigIgn:"), mask(&ours, "SigIgn:") & !(1 << 12));
+    assert_ne!(mask(&ours, "SigIgn:") & (1 << 12), 0, "what this test is about");
+}
+
+#[tokio::test]
 async fn k27_the_file_of_an_output_is_bounded_too() {
     let (end, captured) = run(&shells(), "seq -w 1 9999").await;
     assert_eq!(end, End::Exited(0));

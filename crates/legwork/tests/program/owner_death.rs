@@ -8,7 +8,7 @@ use legwork_testkit::server::{Reply, Script, ScriptedServer, Scripts, call, gate
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, Home, tasks_toml, until};
+use crate::harness::{Ended, Home, Order, Running, tasks_toml, until};
 
 /// What is not to be gone on with is concluded by whoever asks for it.
 const REPORT: (&str, &str) = ("LEGWORK_DELEGATION_ON_CRASH", "report");
@@ -110,11 +110,21 @@ fn k15_killed_in_a_command_that_left_its_group_and_ignores_signals() {
 
 #[test]
 fn k15_killed_in_a_command_whose_child_has_no_mark_and_a_group_of_its_own() {
+    let starts: [fn(Order<'_>) -> Running; 2] =
+        [|order| order.in_a_session_of_its_own(&[]).start(), |order| order.start_within_terminal()];
+    for start in starts {
+        check_lost_child(start);
+    }
+}
+
+/// With and without a terminal of the program's own.
+#[track_caller]
+fn check_lost_child(start: fn(Order<'_>) -> Running) {
     let command = "env -i bash -c 'set -m; sleep 998 & echo $! >pid; wait'";
     let script = Script::new().step(call("terminal", json!({"command": command})));
     let server = ScriptedServer::start(Scripts::default().otherwise(script));
     let home = Home::with(&server);
-    let running = home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1).start();
+    let running = start(home.legwork(&["delegate", "--goal", "any"]).env(REPORT.0, REPORT.1));
     let file = home.project().join("pid");
     let pid = until("the process id", || fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')));
     // A dead process that nobody has reaped yet has no command line.

@@ -5,7 +5,7 @@ use legwork_core::letters::reorders_or_hides;
 use legwork_testkit::server::{ProviderError, Script, ScriptedServer, Scripts, call, gate, say, status_with};
 use nix::sys::signal::Signal;
 
-use crate::harness::{Ended, Home, tasks_toml, until};
+use crate::harness::{Ended, Home, Order, Running, tasks_toml, until};
 
 /// Clears the screen, sets the title, rings, moves the cursor in one character, turns the direction, and hides.
 const NASTY: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\u{202e}\u{200b}\u{e0041}";
@@ -116,6 +116,15 @@ fn a_closed_terminal_releases_the_work() {
 
 #[test]
 fn inv_17_a_command_can_neither_write_to_the_terminal_nor_change_its_modes() {
+    let with = |order: Order<'_>| order.start_within_terminal();
+    assert_ne!(terminal_of_a_program_whose_commands_have_none(with), "0");
+    let without = |order: Order<'_>| order.in_a_session_of_its_own(&[]).start();
+    assert_eq!(terminal_of_a_program_whose_commands_have_none(without), "0");
+}
+
+/// The controlling terminal of the program itself, as `/proc` numbers it.
+#[track_caller]
+fn terminal_of_a_program_whose_commands_have_none(start: impl FnOnce(Order<'_>) -> Running) -> String {
     let command = "(printf '%s%s' mark ed >/dev/tty) 2>/dev/null; echo $? >codes; \
                    stty -F /dev/tty -echo 2>/dev/null; echo $? >>codes; \
                    (read line </dev/tty) 2>/dev/null; echo $? >>codes";
@@ -123,15 +132,16 @@ fn inv_17_a_command_can_neither_write_to_the_terminal_nor_change_its_modes() {
     let script = Script::new().step(tool).step(gate("ran").say("it is done"));
     let server = ScriptedServer::start(Scripts::default().otherwise(script));
     let home = Home::with(&server);
-    let running = home.legwork(&["delegate", "--goal", "any"]).env("TERM", "xterm").start_within_terminal();
+    let running = start(home.legwork(&["delegate", "--goal", "any"]).env("TERM", "xterm"));
     server.gate("ran").wait_reached();
-    until("the head line on the terminal", || running.stderr().contains("deleg_").then_some(()));
+    until("the head line on stderr", || running.stderr().contains("deleg_").then_some(()));
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.pid())).expect("it runs");
-    let terminal = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(4));
-    assert_ne!(terminal, Some("0"), "the program itself has the terminal: {stat}");
+    let terminal =
+        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(4)).expect("a whole line").to_owned();
     assert_eq!(home.read("codes"), "1\n1\n1\n");
     server.gate("ran").open();
     let ended = running.wait();
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(!ended.stderr.contains("marked"), "{ended:?}");
+    terminal
 }

@@ -75,7 +75,7 @@ pub struct ProcessGroup {
     pub pgid: u32,
     /// The leader's start time in clock ticks since boot.
     pub start_ticks: u64,
-    /// The boot of the machine it runs under.
+    /// The boot of the machine it runs under, and the database that it was started for where that is known.
     pub boot_id: String,
 }
 

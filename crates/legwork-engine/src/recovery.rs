@@ -17,7 +17,7 @@ pub(crate) use toll::{is_suspect, let_go};
 use crate::wiring::Clock;
 use legwork_core::ids::{ChildId, DelegationId, SessionId};
 use legwork_core::ports::{AppendError, Filter, GroupEnd, Liveness, Processes, Store, StoreError, Takeover};
-use legwork_core::record::{DelegationRecord, OwnerRecord, ProcessGroup};
+use legwork_core::record::{DelegationRecord, OwnerRecord};
 use legwork_core::step::Actor;
 use std::collections::HashSet;
 use thiserror::Error;
@@ -101,12 +101,8 @@ pub async fn sweep(rescuer: Rescuer<'_>) -> Result<(), RecoveryError> {
     let mut dead = Vec::new();
     for owner in rescuer.store.owners_of_open().await? {
         if owner.id != rescuer.owner.id && rescuer.is_dead(&owner) {
-            for (actor, group) in rescuer.end_groups(&owner).await? {
-                tracing::warn!(
-                    actor = actor.as_str(),
-                    pgid = group.pgid,
-                    "whether a command still runs cannot be told"
-                );
+            for Left { actor, why } in rescuer.end_groups(&owner).await? {
+                tracing::warn!(actor = actor.as_str(), why, "something of a command is left alone");
             }
             dead.push(owner);
         }
@@ -135,23 +131,24 @@ impl Rescuer<'_> {
     }
 
     /// The dead owner's commands end before anything else is done about its work. A group of which something is left, or may
-    /// be, stays stored for the next look. Names those of which it cannot be told.
-    async fn end_groups(&self, dead: &OwnerRecord) -> Result<Vec<(Actor, ProcessGroup)>, RecoveryError> {
+    /// be, stays stored for the next look. Names those of which something runs, or may run, that is left alone.
+    async fn end_groups(&self, dead: &OwnerRecord) -> Result<Vec<Left>, RecoveryError> {
         let stored = self.store.groups_of(&dead.id).await?;
         if stored.is_empty() {
             return Ok(Vec::new());
         }
         let groups = stored.iter().map(|(_, group)| group.clone()).collect();
         let ends = self.processes.kill_groups(groups).await;
-        let mut doubtful = Vec::new();
+        let mut left = Vec::new();
         for ((actor, group), end) in stored.into_iter().zip(ends) {
             match end {
                 GroupEnd::Gone => self.store.drop_group(actor, group).await?,
                 GroupEnd::Dying | GroupEnd::OutOfSight => {}
-                GroupEnd::Doubtful => doubtful.push((actor, group)),
+                GroupEnd::Elsewhere => left.push(Left { actor, why: elsewhere(group.pgid) }),
+                GroupEnd::Doubtful => left.push(Left { actor, why: doubt(group.pgid) }),
             }
         }
-        Ok(doubtful)
+        Ok(left)
     }
 
     /// Whatever else carries the mark of a child that had begun, and is older than `before`. Says how many that were.
@@ -176,11 +173,11 @@ impl Rescuer<'_> {
         let mut beside = Vec::new();
         // What this process gave up before is taken over from itself. Its other commands are not orphans.
         for owner in tree.owners().into_iter().filter(|owner| owner.id != self.owner.id) {
-            for (actor, group) in self.end_groups(owner).await? {
+            for Left { actor, why } in self.end_groups(owner).await? {
                 if let Actor::Child(child) = &actor
                     && let Some(home) = tree.home_of(child)
                 {
-                    beside.push((home.clone(), doubt(group.pgid)));
+                    beside.push((home.clone(), why));
                 }
             }
         }
@@ -242,7 +239,23 @@ impl Rescuer<'_> {
     }
 }
 
-/// Why nothing begins beside a group.
+/// What a dead owner's command has left and is left alone.
+struct Left {
+    /// Whose command it was.
+    actor: Actor,
+    /// Why nothing begins beside it.
+    why: String,
+}
+
+/// Why nothing begins beside a group of another state folder: what works there works in the same folders.
+fn elsewhere(pgid: u32) -> String {
+    format!(
+        "its command of process group {pgid} still runs, for another state folder: this one is a copy of that, or was on another \
+         file system then. The command is left alone, and nothing begins beside it until it has ended"
+    )
+}
+
+/// Why nothing begins beside a group of which nothing can be told.
 fn doubt(pgid: u32) -> String {
     format!(
         "whether its command of process group {pgid} still runs cannot be told, and nothing begins beside it; \

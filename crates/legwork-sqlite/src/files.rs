@@ -1,6 +1,7 @@
-//! The files of the store on disk: who may read them, where the backups lie. It does not look into them.
+//! The files of the store on disk: who may read them, where the backups and the transcripts lie. It does not look into them.
 
 use crate::failure;
+use legwork_core::fact::Accepted;
 use legwork_core::ports::StoreError;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -81,6 +82,24 @@ impl Identity {
 impl From<&Metadata> for Identity {
     fn from(found: &Metadata) -> Identity {
         Identity { device: found.dev(), inode: found.ino() }
+    }
+}
+
+/// The folder of the transcripts beside a database.
+const TRANSCRIPTS: &str = "live";
+
+/// Transcripts that were beside the database when they were begun are beside it wherever its folder is now: it may have been
+/// moved, or this is a copy. `database` is as it was named: where that is a link, they are beside the link. Others stay where
+/// they are.
+pub(crate) fn bring_along(accepted: &mut Accepted, database: &Path) {
+    let Some(folder) = database.parent() else { return };
+    let theirs = Path::new(TRANSCRIPTS).join(accepted.delegation.as_str());
+    for stored in &mut accepted.transcripts {
+        let path = Path::new(stored.as_str());
+        let is_beside = path.parent().is_some_and(|parent| parent.ends_with(&theirs));
+        if let Some(name) = path.file_name().filter(|_| is_beside) {
+            *stored = folder.join(&theirs).join(name).display().to_string();
+        }
     }
 }
 

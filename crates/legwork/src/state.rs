@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Once};
 
+use legwork_agent::process;
 use legwork_core::ports::{Facts, Pause, StoreError};
 use legwork_sqlite::{SqliteStore, StoreOptions};
 
@@ -29,6 +30,9 @@ pub async fn open_to_look(invocation: &Invocation) -> Result<Option<Arc<SqliteSt
         && let Some(obstacle) = folder.obstacle()
     {
         return Err(obstacle.into());
+    }
+    if let Some(store) = &store {
+        take_as_ours(store);
     }
     if let Some(why) = store.as_ref().and_then(SqliteStore::only_looks) {
         tell_only_looks(invocation, why);
@@ -84,7 +88,16 @@ pub async fn tell_of_pause(invocation: &Invocation, store: &SqliteStore) -> Resu
 pub fn open_to_work(invocation: &Invocation) -> Result<Arc<SqliteStore>, CliError> {
     let state = invocation.paths.state()?;
     state.prepare()?;
-    Ok(Arc::new(SqliteStore::open(&state.database(), options(invocation)?)?))
+    let store = SqliteStore::open(&state.database(), options(invocation)?)?;
+    take_as_ours(&store);
+    Ok(Arc::new(store))
+}
+
+/// The commands of this process are those of this database, and not those of a copy of it.
+fn take_as_ours(store: &SqliteStore) {
+    if let Err(error) = process::work_with(store.path()) {
+        tracing::warn!(%error, "the database cannot be told from a copy of it");
+    }
 }
 
 /// The limits of the store that this invocation asks for.

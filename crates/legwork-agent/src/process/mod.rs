@@ -17,6 +17,7 @@ mod outliving;
 mod plain;
 mod recent;
 mod shell;
+mod store;
 mod system;
 mod table;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use outliving::{leave_terminal, start_outliving};
 pub(crate) use plain::Cleaner;
 pub use recent::{Part, Recent};
 pub use shell::{NoShell, Shells, SpawnError};
+pub use store::work_with;
 #[cfg(test)]
 pub(crate) use system::kill_marked;
 pub use system::{SystemProcesses, is_group_living, kill_groups};

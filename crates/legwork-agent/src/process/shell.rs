@@ -13,6 +13,7 @@ use super::identity;
 use super::leader::Leader;
 use super::mark::{self, Mark};
 use super::orphans;
+use super::store;
 use super::table;
 use crate::spill;
 use legwork_core::record::ProcessGroup;
@@ -103,13 +104,13 @@ impl Shells {
     /// [`SpawnError`] when the system refuses, for instance for want of processes or descriptors.
     pub fn spawn(&self, folder: &Path, actor: &Actor) -> Result<Gated, SpawnError> {
         let bits = spill::random().map_err(|source| self.refused(source))?;
-        let mark = Mark::new(actor, self.outer.as_deref(), bits);
+        let mark = Mark::new(actor, store::mine(), self.outer.as_deref(), bits);
         let started = self.start(folder, &mark).map_err(|source| self.refused(source))?;
         let leader = started.leader.pid();
         let pgid = leader.as_raw().unsigned_abs();
         orphans::enter(pgid);
         let start_ticks = table::row(pgid).map_or(0, |row| row.stat.start_ticks);
-        let group = ProcessGroup { pgid, start_ticks, boot_id: identity::boot_id().to_owned() };
+        let group = ProcessGroup { pgid, start_ticks, boot_id: store::for_group(identity::boot_id()) };
         Ok(Gated::new(started, Family::new(group, leader, &mark), self.dialect))
     }
 
@@ -233,7 +234,7 @@ mod tests {
         let bash = (shells("/bin/bash", Dialect::Bash), "echo ran; true");
         let posix = (shells("/bin/sh", Dialect::Posix), "echo ran; #legwork: end of scrip");
         for (shells, cut) in [bash, posix] {
-            let mark = Mark::new(&actor(), None, 1);
+            let mark = Mark::new(&actor(), None, None, 1);
             let Started { mut leader, mut stdin, mut output } =
                 shells.start(Path::new("/"), &mark).expect("a shell");
             stdin.write_all(cut.as_bytes()).await.expect("it is read");

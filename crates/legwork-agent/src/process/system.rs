@@ -9,8 +9,9 @@ compile_error!(
 
 use super::family;
 use super::identity::{self, Boot, Look};
-use super::mark::{self, Marked};
+use super::mark::{self, Marked, Named};
 use super::orphans::until;
+use super::store;
 use super::table::{self, Row};
 use crate::worktree;
 use legwork_core::aftermath::Worktree;
@@ -84,18 +85,26 @@ impl Processes for SystemProcesses {
     }
 }
 
-/// Kills whatever carries the mark of one of `children` and began before `before`, waits at most 500 ms for the end of all, and
-/// says how many that were. It holds up its thread.
+/// Kills whatever carries the mark of one of `children` of this process's database and began before `before`, waits at most
+/// 500 ms for the end of all, and says how many that were. It holds up its thread.
 pub(crate) fn kill_marked(children: &[ChildId], before: u64) -> usize {
     let ids: Vec<&str> = children.iter().map(ChildId::as_str).collect();
-    let mut killed = BTreeSet::new();
+    let (mut killed, mut left) = (BTreeSet::new(), BTreeSet::new());
     if !ids.is_empty() {
         until(GONE_WAIT, || {
-            let found = marked(&ids, before);
-            found.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
-            killed.extend(found.iter().map(|row| row.pid));
-            found.is_empty()
+            let Found { ours, elsewhere } = marked(&ids, before);
+            ours.iter().for_each(|row| family::send(*row, Signal::SIGKILL));
+            killed.extend(ours.iter().map(|row| row.pid));
+            left = elsewhere.iter().map(|row| row.pid).collect();
+            ours.is_empty()
         });
+    }
+    if !left.is_empty() {
+        tracing::warn!(
+            pids = ?left,
+            "processes with our marks were started for another state folder and are left alone: this folder is a copy of that \
+             one, or was on another file system then"
+        );
     }
     killed.len()
 }
@@ -123,6 +132,8 @@ pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<GroupEnd> {
         Whose::Ours => GroupEnd::Dying,
         Whose::Nobodys => GroupEnd::Gone,
         Whose::OutOfSight => GroupEnd::OutOfSight,
+        Whose::Elsewhere if living(group).is_empty() => GroupEnd::Gone,
+        Whose::Elsewhere => GroupEnd::Elsewhere,
         Whose::Unclear => GroupEnd::Doubtful,
     };
     ours.into_iter().map(end).collect()
@@ -131,7 +142,7 @@ pub fn kill_groups(groups: &[ProcessGroup]) -> Vec<GroupEnd> {
 /// Whether anything of a command's group lives. What cannot be looked at counts as living.
 pub fn is_group_living(group: &ProcessGroup) -> bool {
     match whose(group) {
-        Whose::Ours => !living(group).is_empty(),
+        Whose::Ours | Whose::Elsewhere => !living(group).is_empty(),
         Whose::Nobodys => false,
         Whose::OutOfSight | Whose::Unclear => true,
     }
@@ -153,16 +164,28 @@ enum Whose {
     Ours,
     /// That of somebody else, or nobody's: nothing is left of the command's.
     Nobodys,
+    /// Still that of the command, which was started for another database.
+    Elsewhere,
     /// Nothing of it can be seen from here.
     OutOfSight,
     /// There may be something that cannot be looked at.
     Unclear,
 }
 
+/// Whether the group is still the one that was stored, and the command's for this database: what a copy has stored runs for
+/// the original.
+fn whose(group: &ProcessGroup) -> Whose {
+    let noted = store::of_group(&group.boot_id);
+    match whose_command(group) {
+        Whose::Ours if noted.is_some() && noted != store::mine() => Whose::Elsewhere,
+        whose => whose,
+    }
+}
+
 /// Whether the group is still the one that was stored. While its leader is there, even dead, the leader's start time
 /// tells. Without a leader the members tell: they must have started after it, and one must carry a mark of ours.
-fn whose(group: &ProcessGroup) -> Whose {
-    match identity::boot(&group.boot_id) {
+fn whose_command(group: &ProcessGroup) -> Whose {
+    match identity::boot(store::boot_of_group(&group.boot_id)) {
         Boot::Same => {}
         Boot::Other => return Whose::Nobodys,
         Boot::Unclear => return Whose::OutOfSight,
@@ -200,9 +223,25 @@ fn living(group: &ProcessGroup) -> Vec<Row> {
     rows
 }
 
-fn marked(ids: &[&str], before: u64) -> Vec<Row> {
+/// Those that carry marks.
+struct Found {
+    ours: Vec<Row>,
+    /// Of another database.
+    elsewhere: Vec<Row>,
+}
+
+fn marked(ids: &[&str], before: u64) -> Found {
     let myself = std::process::id();
-    let mut rows = table::rows();
-    rows.retain(|row| row.pid != myself && row.stat.start_ticks < before && mark::carries(row.pid, ids));
-    rows
+    let mut found = Found { ours: Vec::new(), elsewhere: Vec::new() };
+    for row in table::rows() {
+        if row.pid == myself || row.stat.start_ticks >= before {
+            continue;
+        }
+        match mark::of_one(row.pid, ids) {
+            Named::Here => found.ours.push(row),
+            Named::Elsewhere => found.elsewhere.push(row),
+            Named::Nowhere => {}
+        }
+    }
+    found
 }

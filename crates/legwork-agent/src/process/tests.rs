@@ -159,6 +159,10 @@ async fn k15_recovery_kills_the_group_that_was_stored_and_no_other() {
     let ends = kill_groups(&[reused, of_another_boot, of_who_knows_where, unreadable]);
     assert_eq!(ends, [GroupEnd::Gone, GroupEnd::Gone, GroupEnd::OutOfSight, GroupEnd::Doubtful]);
     assert!(stray.is_alive(), "a group that is not proved to be the stored one is left alone");
+    let of_another_database = ProcessGroup { boot_id: format!("{}/st-1-1", group.boot_id), ..group.clone() };
+    assert!(is_group_living(&of_another_database));
+    assert_eq!(kill_groups(&[of_another_database]), [GroupEnd::Elsewhere]);
+    assert!(stray.is_alive(), "a group of another database is left alone");
     assert_eq!(kill_groups(std::slice::from_ref(&group)), [GroupEnd::Gone]);
     assert!(!stray.is_alive());
 }

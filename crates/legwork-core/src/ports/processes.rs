@@ -16,7 +16,8 @@ pub trait Processes: Send + Sync {
 
     /// Kills what is left of these groups, where the leader is still the one that was stored or the group outlived it, all at
     /// once, waits a bounded time for their end, and says of each what is left of it. A group id that was used again by
-    /// somebody else is left alone, and so is what cannot be looked at. It does not hold up the task that asks.
+    /// somebody else is left alone, and so is what runs for another database and what cannot be looked at. It does not hold
+    /// up the task that asks.
     fn kill_groups(&self, groups: Vec<ProcessGroup>) -> Pending<'_, Vec<GroupEnd>>;
 
     /// Now, as start times are counted: in clock ticks since boot. Nothing began before 0, where that cannot be read.
@@ -28,9 +29,9 @@ pub trait Processes: Send + Sync {
         None
     }
 
-    /// Kills whatever else carries the mark of one of `children` and began before `before`, wherever it went, and says how
-    /// many that were. A mark does not tell one attempt of a child from the next; their beginnings do. As above, it does not
-    /// hold up the task that asks.
+    /// Kills whatever else carries the mark of one of `children` of this database and began before `before`, wherever it went,
+    /// and says how many that were. A mark does not tell one attempt of a child from the next; their beginnings do. As above,
+    /// it does not hold up the task that asks.
     fn kill_marked(&self, children: Vec<ChildId>, before: u64) -> Pending<'_, usize>;
 }
 
@@ -43,6 +44,9 @@ pub enum GroupEnd {
     Dying,
     /// It is of a place where nothing can be seen or ended from here, such as another container.
     OutOfSight,
+    /// Something that runs for another database and is left alone: this one is a copy of that, or has moved since to another
+    /// file system.
+    Elsewhere,
     /// It cannot be told, although it is of this place: something of it may run (invariant 14).
     Doubtful,
 }

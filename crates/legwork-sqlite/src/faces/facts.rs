@@ -2,6 +2,7 @@
 
 use crate::SqliteStore;
 use crate::encoding::to_json;
+use crate::files;
 use crate::sql::append::Prepared;
 use crate::sql::claims::End;
 use crate::sql::{
@@ -37,14 +38,23 @@ impl Facts for SqliteStore {
 
     fn delegation(&self, id: &DelegationId) -> Pending<'_, Result<Option<DelegationRecord>, StoreError>> {
         let id = id.clone();
-        Box::pin(self.read(move |connection| records::one(connection, &id)))
+        Box::pin(async move {
+            let mut record = self.read(move |connection| records::one(connection, &id)).await?;
+            record.iter_mut().for_each(|record| files::bring_along(&mut record.accepted, self.path()));
+            Ok(record)
+        })
     }
 
     fn delegations(
         &self,
         filter: Filter,
     ) -> Pending<'_, Result<Listed<DelegationRecord, DelegationId>, StoreError>> {
-        Box::pin(self.read(move |connection| records::many(connection, &filter)))
+        Box::pin(async move {
+            let mut listed = self.read(move |connection| records::many(connection, &filter)).await?;
+            let rows = listed.rows.iter_mut();
+            rows.for_each(|record| files::bring_along(&mut record.accepted, self.path()));
+            Ok(listed)
+        })
     }
 
     fn by_call_key(&self, key: &CallKey) -> Pending<'_, Result<Option<DelegationId>, StoreError>> {

@@ -12,6 +12,7 @@ mod clocks;
 mod closing;
 mod commands;
 mod contract;
+mod copies;
 mod crash;
 mod damaged_rows;
 mod deaths;

@@ -16,8 +16,8 @@ pub(super) enum Life {
     Dead,
 }
 
-/// The life of one process. Whoever waits for a change hears of it in the order in which they began to wait, which a `watch` channel
-/// leaves to chance.
+/// The life of one process. Whoever waits for a change hears of it in the order in which they began to wait, which a `watch`
+/// channel leaves to chance.
 #[derive(Debug, Default)]
 pub(super) struct Lifetime {
     life: Mutex<Life>,

@@ -159,8 +159,9 @@ async fn k08_silence_ends_as_a_timeout_wherever_it_begins() {
 
 #[tokio::test]
 async fn k08_a_reply_that_moves_may_take_longer_than_the_limit_of_silence() {
-    let server = server(empty().drip("one two three four five six seven eight", Duration::from_millis(60)));
-    let model = models_support::with_limits(&server.base_url(), patient_for(Duration::from_millis(400)));
+    // The whole takes longer than the limit, and each part so much less that a busy machine may be late with it.
+    let server = server(empty().drip("one two three four five six seven eight", Duration::from_millis(600)));
+    let model = models_support::with_limits(&server.base_url(), patient_for(Duration::from_secs(4)));
     let (parts, reply) = ask(&model, request("hi")).await;
     assert!(parts.len() >= 8);
     assert_eq!(reply.expect("a reply").message.plain_text(), "one two three four five six seven eight");
@@ -179,11 +180,17 @@ async fn a_reply_without_end_is_stopped_at_the_limit_of_its_size() {
 async fn k23_arguments_that_nest_without_end_are_an_unreadable_call_at_once() {
     for opening in ["[", "{\"a\":"] {
         let server = server(say("So:").calls([Call::malformed("read_file", opening.repeat(100_000))]));
-        let begun = Instant::now();
-        let (_, reply) = ask(&model_at(&server), request("hi")).await;
-        let message = reply.expect("a reply").message;
-        // Without a bound it takes ten times as long and gigabytes of memory.
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        // Without a bound it takes ten times as long and gigabytes of memory, each time. A busy machine is slow now and then.
+        let mut tries = 0;
+        let message = loop {
+            let begun = Instant::now();
+            let (_, reply) = ask(&model_at(&server), request("hi")).await;
+            tries += 1;
+            if begun.elapsed() < Duration::from_secs(2) {
+                break reply.expect("a reply").message;
+            }
+            assert!(tries < 10, "{:?}", begun.elapsed());
+        };
         let calls: Vec<_> = message.calls().collect();
         let malformed = calls[0].malformed.as_deref().expect("it cannot be read");
         assert!(malformed.starts_with(opening) && malformed.len() <= 64 * 1024, "{}", malformed.len());

@@ -21,7 +21,7 @@ async fn run(shells: &Shells, actor: &Actor, script: &str, at_start: impl FnOnce
     let group = gated.group().clone();
     at_start();
     let order =
-        Order { script, until: time_limit(Duration::from_secs(20)), capture: &mut capture, moved: &|| {} };
+        Order { script, until: time_limit(Duration::from_secs(120)), capture: &mut capture, moved: &|| {} };
     let finished = gated.run(order).await;
     assert!(is_group_gone(&group));
     (finished.end, capture.finish().await.head)

@@ -42,7 +42,7 @@ use legwork_core::pulse::Pulse;
 use legwork_core::report::Report;
 use legwork_core::steering::Scope;
 use renewal::{Gone, Renewal};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -129,7 +129,7 @@ pub(crate) struct Dispatcher {
     mailbox: mpsc::Sender<Message>,
     live: broadcast::Sender<LiveEvent>,
     runners: JoinSet<Returned>,
-    runs: HashMap<ChildId, Run>,
+    runs: BTreeMap<ChildId, Run>,
     /// Which child a runner's task belongs to, should its own code fail.
     tasks: HashMap<Id, ChildId>,
     commits: Commits,
@@ -137,16 +137,16 @@ pub(crate) struct Dispatcher {
     renewal: Renewal,
     routes: Routes,
     /// What was said to children that have not settled.
-    said: HashMap<ChildId, Said>,
+    said: BTreeMap<ChildId, Said>,
     waiting: Waiting,
     settled: VecDeque<DelegationId>,
     /// How many children of each unit have settled, and that is stored.
-    told: HashMap<UnitId, usize>,
+    told: BTreeMap<UnitId, usize>,
     given_up: GivenUp,
     /// Trees that were given up and are left to other processes once nothing of them runs here any more.
     parting: Vec<Vec<DelegationId>>,
     /// What is told of settled children once their settling is durable.
-    ends: HashMap<ChildId, End>,
+    ends: BTreeMap<ChildId, End>,
 }
 
 impl Dispatcher {
@@ -161,21 +161,21 @@ impl Dispatcher {
             chores,
             renewal,
             routes: Routes::new(wiring.clone()),
-            said: HashMap::new(),
+            said: BTreeMap::new(),
             wiring,
             inbox,
             returns,
             mailbox: handle.mailbox(),
             live,
             runners: JoinSet::new(),
-            runs: HashMap::new(),
+            runs: BTreeMap::new(),
             tasks: HashMap::new(),
             waiting: Waiting::default(),
             settled: VecDeque::new(),
-            told: HashMap::new(),
+            told: BTreeMap::new(),
             given_up: GivenUp::default(),
             parting: Vec::new(),
-            ends: HashMap::new(),
+            ends: BTreeMap::new(),
         };
         if pause == Pause::On {
             dispatcher.step(Event::Paused);
@@ -454,14 +454,14 @@ impl Dispatcher {
     }
 
     fn do_chores(&mut self) {
-        let pulses = if self.chores.want_pulses() { self.hear_all() } else { HashMap::new() };
+        let pulses = if self.chores.want_pulses() { self.hear_all() } else { BTreeMap::new() };
         self.chores.begin(&pulses, &self.book);
     }
 
     /// Reads every pulse into the book, so that no verdict is passed on an old one.
-    fn hear_all(&mut self) -> HashMap<ChildId, Pulse> {
+    fn hear_all(&mut self) -> BTreeMap<ChildId, Pulse> {
         let read = |(child, run): (&ChildId, &Run)| (child.clone(), run.pulse.borrow().clone());
-        let pulses: HashMap<ChildId, Pulse> = self.runs.iter().map(read).collect();
+        let pulses: BTreeMap<ChildId, Pulse> = self.runs.iter().map(read).collect();
         for (child, pulse) in &pulses {
             let tracked = self.book.child(child).map(|(delegated, index)| &delegated.children[index]);
             if tracked.is_some_and(|tracked| tracked.pulse != *pulse) {

@@ -43,6 +43,9 @@ struct Origin {
     moment: Moment,
 }
 
+/// The moment at which a world of its own begins.
+const BEGINNING: Moment = Moment(1_000_000);
+
 impl Clock {
     /// The clock of this process.
     pub fn start() -> Self {
@@ -54,6 +57,11 @@ impl Clock {
         /// One for all clocks of the process, so that they agree to the millisecond.
         static ORIGIN: OnceLock<Origin> = OnceLock::new();
         Clock { origin: *ORIGIN.get_or_init(Origin::now), wall }
+    }
+
+    /// The same for a world whose time begins at `instant`, whatever the machine's clock says then.
+    pub fn counting_from(instant: Instant, wall: fn() -> Timestamp) -> Self {
+        Clock { origin: Origin { instant: instant.into_std(), moment: BEGINNING }, wall }
     }
 
     /// Both clocks.

@@ -6,6 +6,7 @@
 
 mod call;
 mod faces;
+mod life;
 
 pub use call::{Bend, Call, Content, Luck};
 
@@ -13,11 +14,11 @@ use legwork_core::fact::{Append, Fact};
 use legwork_core::ids::UnitId;
 use legwork_core::ports::{Found, Pending, Store, StoreError, WriteSteps};
 use legwork_core::step::Fence;
+use life::{Life, Lifetime};
 use std::future::{pending, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use tokio::sync::watch;
 use tokio::time::sleep;
 
 /// Decides what a call meets.
@@ -64,7 +65,7 @@ pub struct ShakyStore {
     bend: Option<Bend>,
     pace: Pace,
     /// Written by calls, read by them and by whoever waits for a death.
-    life: watch::Sender<Life>,
+    life: Arc<Lifetime>,
 }
 
 /// What a call meets with the process that makes it.
@@ -87,17 +88,6 @@ enum Pace {
     Still,
 }
 
-/// How the process that has the store open is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
-    Alive,
-    /// It does not move.
-    Still,
-    /// It dies of its next call.
-    Doomed,
-    Dead,
-}
-
 impl ShakyStore {
     /// A store over `inner` that does as it is told.
     pub fn new(inner: Arc<dyn Store>) -> Self {
@@ -109,7 +99,7 @@ impl ShakyStore {
             settled: Settled::default(),
             bend: None,
             pace: Pace::AtOnce,
-            life: watch::Sender::new(Life::Alive),
+            life: Arc::default(),
         }
     }
 
@@ -141,42 +131,37 @@ impl ShakyStore {
 
     /// The process dies now: every call from here on hangs, and no answer arrives any more.
     pub fn die(&self) {
-        self.life.send_replace(Life::Dead);
+        self.life.turn(Life::Dead);
     }
 
     /// Resolves when the process has died; never when the store is dropped before.
     pub fn death(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut life = self.life.subscribe();
-        async move {
-            if life.wait_for(|life| *life == Life::Dead).await.is_err() {
-                pending::<()>().await;
-            }
-        }
+        let life = self.life.clone();
+        async move { life.until(|life| life == Life::Dead).await }
     }
 
     /// The process stands still from now on: what it stores is taken when it goes on, and everything else that it asks
     /// fails then.
     pub fn stand_still(&self) {
-        self.life.send_if_modified(|life| swap(life, Life::Alive, Life::Still));
+        self.life.turn_from(Life::Alive, Life::Still);
     }
 
     /// It goes on.
     pub fn go_on(&self) {
-        self.life.send_if_modified(|life| swap(life, Life::Still, Life::Alive));
+        self.life.turn_from(Life::Still, Life::Alive);
     }
 
     async fn until_it_goes_on(&self) {
-        let mut life = self.life.subscribe();
-        life.wait_for(|life| *life != Life::Still).await.expect("the store itself holds the sender");
+        self.life.until(|life| life != Life::Still).await;
     }
 
     fn stands_still(&self) -> bool {
-        *self.life.borrow() == Life::Still
+        self.life.now() == Life::Still
     }
 
     /// Whether the process has died.
     pub fn is_dead(&self) -> bool {
-        *self.life.borrow() == Life::Dead
+        self.life.now() == Life::Dead
     }
 
     /// The calls with these names fail, until something else is said.
@@ -201,8 +186,7 @@ impl ShakyStore {
 
     /// What a call meets.
     fn luck(&self, name: &'static str, content: Content<'_>) -> Met {
-        let life = *self.life.borrow();
-        match life {
+        match self.life.now() {
             Life::Dead => Met::Death,
             Life::Doomed => Met::Luck(Luck::Dies),
             Life::Still => Met::Stillness,
@@ -273,7 +257,7 @@ impl ShakyStore {
                 let done = self.under_way(call());
                 Box::pin(async move {
                     let answer = done.await;
-                    self.life.send_replace(Life::Doomed);
+                    self.life.turn(Life::Doomed);
                     answer
                 })
             }
@@ -311,14 +295,6 @@ async fn while_time_stands_still<T>(mut work: Pending<'_, T>) -> T {
     let answer = work.await;
     drop((done, standing));
     answer
-}
-
-fn swap(life: &mut Life, from: Life, to: Life) -> bool {
-    let fits = *life == from;
-    if fits {
-        *life = to;
-    }
-    fits
 }
 
 fn settled_units(append: &Append) -> Vec<UnitId> {

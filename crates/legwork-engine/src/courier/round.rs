@@ -181,6 +181,7 @@ impl Courier {
     async fn until_rung_or(&mut self, until: Instant) -> Result<(), Leave> {
         let rung = async {
             tokio::select! {
+                biased;
                 () = self.bell.notified() => {}
                 // Deadline: work that another process settles rings no bell here.
                 () = sleep_until(until) => {}

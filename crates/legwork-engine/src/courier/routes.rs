@@ -5,7 +5,7 @@ use super::round::Courier;
 use crate::wiring::Wiring;
 use legwork_core::ids::SessionId;
 use legwork_core::ports::Inbox;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -36,7 +36,7 @@ struct Route {
 pub(crate) struct Routes {
     wiring: Wiring,
     couriers: JoinSet<Left>,
-    routes: HashMap<SessionId, Route>,
+    routes: BTreeMap<SessionId, Route>,
     /// Which session a task belongs to, should its own code fail.
     tasks: HashMap<Id, SessionId>,
     attached: u64,
@@ -51,7 +51,7 @@ impl Routes {
         Routes {
             wiring,
             couriers: JoinSet::new(),
-            routes: HashMap::new(),
+            routes: BTreeMap::new(),
             tasks: HashMap::new(),
             attached: 0,
             closing: false,

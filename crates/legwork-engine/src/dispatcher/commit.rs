@@ -5,7 +5,7 @@ use crate::offering::{Became, Offered, is_new, offer};
 use legwork_core::fact::Append;
 use legwork_core::ids::DelegationId;
 use legwork_core::ports::{AppendError, Pending, Store, StoreError, TROUBLE_MAX};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) struct Commits {
     /// Why the last commit failed, while facts of it are kept.
     trouble: Option<Trouble>,
     /// Since when the store takes nothing of a delegation of which facts are kept.
-    untaken: HashMap<DelegationId, Instant>,
+    untaken: BTreeMap<DelegationId, Instant>,
     /// How long the store is left alone after the next failure.
     pause: Duration,
     stage: Stage,
@@ -88,7 +88,7 @@ impl Commits {
             under_way: None,
             along: Vec::new(),
             trouble: None,
-            untaken: HashMap::new(),
+            untaken: BTreeMap::new(),
             pause: FIRST_PAUSE,
             stage: Stage::Trying,
         }
@@ -206,13 +206,13 @@ impl Commits {
     fn failed(
         &mut self,
         open: Group,
-        mut refused: HashMap<DelegationId, Refused>,
+        mut refused: BTreeMap<DelegationId, Refused>,
         error: StoreError,
     ) -> Done {
         let since = self.trouble.as_ref().map_or_else(Instant::now, |trouble| trouble.since);
         self.first_told(&error);
         // A new one that the store does not have was refused already.
-        let new: HashSet<DelegationId> = open
+        let new: BTreeSet<DelegationId> = open
             .appends
             .iter()
             .filter(|append| is_new(append))
@@ -257,7 +257,7 @@ impl Commits {
         for append in open {
             self.untaken.entry(append.delegation.clone()).or_insert_with(Instant::now);
         }
-        let given_up = self.untaken.extract_if(|_, since| since.elapsed() >= TROUBLE_MAX);
+        let given_up = self.untaken.extract_if(.., |_, since| since.elapsed() >= TROUBLE_MAX);
         given_up.map(|(delegation, _)| delegation).collect()
     }
 
@@ -292,7 +292,7 @@ impl Commits {
             return Vec::new();
         }
         let Group { appends, effects } = &mut self.next;
-        let kept: HashSet<&DelegationId> = appends.iter().map(|append| &append.delegation).collect();
+        let kept: BTreeSet<&DelegationId> = appends.iter().map(|append| &append.delegation).collect();
         let is_free = |effect: &mut Effect| {
             let waits_for = delegations_of(effect);
             !waits_for.is_empty() && waits_for.iter().all(|id| !kept.contains(id))
@@ -321,8 +321,8 @@ fn too_long_in_trouble(error: StoreError) -> StoreError {
 
 /// What is to be offered again, and the delegations of which something is not recorded for good. A new one that the store does
 /// not have is given up at once, because nobody was told of it.
-fn sorted(appends: Vec<Append>, offered: &Offered) -> (Vec<Append>, HashMap<DelegationId, Refused>) {
-    let (mut open, mut refused) = (Vec::new(), HashMap::new());
+fn sorted(appends: Vec<Append>, offered: &Offered) -> (Vec<Append>, BTreeMap<DelegationId, Refused>) {
+    let (mut open, mut refused) = (Vec::new(), BTreeMap::new());
     for (append, fate) in appends.into_iter().zip(&offered.fates) {
         let why = match (fate, &offered.error) {
             (Became::Recorded, _) => continue,

@@ -206,7 +206,7 @@ impl Chores {
     }
 
     /// Begins a round, with the pulses as they are now if they are wanted.
-    pub(super) fn begin(&mut self, pulses: &HashMap<ChildId, Pulse>, book: &Book) {
+    pub(super) fn begin(&mut self, pulses: &BTreeMap<ChildId, Pulse>, book: &Book) {
         let mut moved = Vec::new();
         if self.want_pulses() {
             moved = self.moved_since_stored(pulses, book);
@@ -320,7 +320,7 @@ impl Chores {
     }
 
     /// The pulses that moved since they were stored. One write a delegation, because whose it is may have changed.
-    fn moved_since_stored(&mut self, pulses: &HashMap<ChildId, Pulse>, book: &Book) -> Vec<Moved> {
+    fn moved_since_stored(&mut self, pulses: &BTreeMap<ChildId, Pulse>, book: &Book) -> Vec<Moved> {
         let now = self.clock.now().mono;
         let mut moved: BTreeMap<DelegationId, Moved> = BTreeMap::new();
         for (child, pulse) in pulses {

@@ -17,7 +17,7 @@ use legwork_core::ports::{
 use legwork_core::report::Report;
 use legwork_core::steering::{Request, Scope, Wish};
 use legwork_core::step::Fence;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -232,9 +232,9 @@ impl Dispatcher {
 
     /// The store would not record facts of this delegation: it is given up here, and whoever waits is told.
     pub(super) fn give_up(&mut self, delegation: &DelegationId, why: &Refused, durable: &mut Vec<Effect>) {
-        let children: HashSet<ChildId> = match self.book.delegation(delegation) {
+        let children: BTreeSet<ChildId> = match self.book.delegation(delegation) {
             Some(delegated) => delegated.children.iter().map(|child| child.id.clone()).collect(),
-            None => HashSet::new(),
+            None => BTreeSet::new(),
         };
         self.said.retain(|child, _| !children.contains(child));
         self.ends.retain(|child, _| !children.contains(child));
@@ -339,7 +339,7 @@ pub(super) fn delegations_of(effect: &Effect, book: &Book) -> Vec<DelegationId> 
     }
 }
 
-fn concerns(effect: &Effect, delegation: &DelegationId, children: &HashSet<ChildId>) -> bool {
+fn concerns(effect: &Effect, delegation: &DelegationId, children: &BTreeSet<ChildId>) -> bool {
     match effect {
         Effect::Accept(_, ticket) => ticket.delegation == *delegation,
         Effect::AllSettled(id) => id == delegation,

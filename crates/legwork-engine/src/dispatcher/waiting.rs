@@ -6,7 +6,7 @@ use legwork_core::batch::{NewBatch, Task, Ticket};
 use legwork_core::ids::{CallKey, ChildId, DelegationId, RequestId, UnitId};
 use legwork_core::ports::{DispatchError, StopNotice, Stopped};
 use legwork_core::steering::Scope;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
 /// Where the answer to a call goes.
@@ -15,11 +15,11 @@ pub(super) type Caller = oneshot::Sender<Result<Ticket, DispatchError>>;
 #[derive(Default)]
 pub(super) struct Waiting {
     next_reply: u64,
-    dispatches: HashMap<ReplyTo, Undecided>,
-    pub(super) stops: HashMap<ReplyTo, Stopper>,
-    pub(super) joins: HashMap<DelegationId, Vec<oneshot::Sender<Result<(), String>>>>,
-    pub(super) unit_joins: HashMap<UnitId, Vec<oneshot::Sender<Result<(), String>>>>,
-    pub(super) slots: HashMap<ChildId, oneshot::Sender<Result<(), StopNotice>>>,
+    dispatches: BTreeMap<ReplyTo, Undecided>,
+    pub(super) stops: BTreeMap<ReplyTo, Stopper>,
+    pub(super) joins: BTreeMap<DelegationId, Vec<oneshot::Sender<Result<(), String>>>>,
+    pub(super) unit_joins: BTreeMap<UnitId, Vec<oneshot::Sender<Result<(), String>>>>,
+    pub(super) slots: BTreeMap<ChildId, oneshot::Sender<Result<(), StopNotice>>>,
 }
 
 /// Who wanted a stop.

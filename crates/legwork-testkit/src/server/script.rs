@@ -11,7 +11,7 @@ use super::reply::{Step, say};
 use super::strict::Alternation;
 
 /// How long a test waits for the server before it fails, unless the scripts say otherwise.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 type Author = dyn Fn(&Conversation) -> Step + Send + Sync;
 

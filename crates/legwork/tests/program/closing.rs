@@ -3,13 +3,12 @@
 
 use std::fs;
 use std::io::PipeReader;
-use std::time::Duration;
 
 use legwork_testkit::server::{Conversation, Script, ScriptedServer, Scripts, call, gate, say};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::harness::{Ended, Home, Order, RELEASE_MAX, Running, until};
+use crate::harness::{Ended, Home, Order, PATIENCE, RELEASE_MAX, Running, until};
 
 const HANGS: &str = "sleep 996";
 const VERBS: [&str; 5] = ["delegate", "run", "results", "worker", "chat"];
@@ -61,7 +60,7 @@ impl Closing<'_> {
         self.home.wait_for_processes(HANGS, 1);
         let open = "SELECT count(*) FROM delegations WHERE settled_at IS NULL";
         until("the work to end", || (self.home.count(open) == 0).then_some(()));
-        self.server.wait_for(|log| log.in_flight() == 0, Duration::from_secs(10));
+        self.server.wait_for(|log| log.in_flight() == 0, PATIENCE);
     }
 
     fn start(&self, verb: &str) -> Running {

@@ -2,13 +2,12 @@
 //! process is left.
 
 use std::io::Read;
-use std::time::Duration;
 
 use legwork_testkit::server::{Script, ScriptedServer, Scripts, call, gate, rate_limited, say};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, Home, RELEASE_MAX, Running, STOP_MAX, release_max, tasks_toml, until};
+use crate::harness::{Ended, Home, PATIENCE, RELEASE_MAX, Running, STOP_MAX, release_max, tasks_toml, until};
 
 /// A command that leaves one process in the background, one in a session of its own, and one in the foreground.
 const THREE_SLEEPS: &str = "sleep 999 & setsid sleep 999 & sleep 999";
@@ -70,7 +69,7 @@ fn k12_ctrl_c_ends_everything_within_two_seconds_and_stores_it() {
     assert_eq!(stored.code, 1, "{stored}");
     assert_stopped(&stored);
     assert_eq!(stored.json()["complete"], json!(true));
-    server.wait_for(|log| log.in_flight() == 0, Duration::from_secs(10));
+    server.wait_for(|log| log.in_flight() == 0, PATIENCE);
     let asked = server.log().entries().len();
     assert_eq!(asked, 4, "the queued task never asked: {}", server.log().summary());
 }

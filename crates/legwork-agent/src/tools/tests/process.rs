@@ -11,7 +11,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Starts a command in the background; gives the answer.
 async fn start(rig: &Rig, command: &str) -> String {
@@ -51,7 +51,7 @@ async fn a_background_command_answers_at_once_and_is_waited_for() {
     let begun = Instant::now();
     let answer = start(&rig, "until test -e go; do :; done; echo done; exit 3").await;
     rig.write("go", "");
-    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < PATIENCE / 4, "it took {:?}", begun.elapsed());
     assert!(answer.starts_with("[started in the background as proc_1]\n"), "{answer}");
     let waited = process(&rig, "wait", "proc_1").await;
     assert!(waited.starts_with("[proc_1 ended with exit code 3 after "), "{waited}");

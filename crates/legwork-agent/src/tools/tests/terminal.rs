@@ -122,6 +122,8 @@ async fn k35_a_command_waits_for_a_store_in_trouble_and_runs_once() {
     assert_eq!(rig.ledger.noted().len(), 1);
 }
 
+/// Longer than a busy machine needs for anything here, and much shorter than the commands that are left behind would go on.
+const AT_ONCE: Duration = Duration::from_secs(60);
 /// Four processes of the kinds that outlive a command. It goes on once each of them has got its name.
 const LEAVES_FOUR: &str = r#"
     becomes() { until grep -qsx "$1" "/proc/$2/comm"; do :; done; }
@@ -137,7 +139,7 @@ async fn k15_what_a_command_leaves_behind_is_ended_and_named() {
     let rig = Rig::new();
     let begun = Instant::now();
     let output = run(&rig, &format!("{LEAVES_FOUR} echo done")).await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < AT_ONCE, "it took {:?}", begun.elapsed());
     assert_eq!(rig.left(), 0);
     let content = output.content;
     assert!(
@@ -182,7 +184,7 @@ async fn k08_a_background_process_that_holds_the_output_open_does_not_hold_the_c
     let begun = Instant::now();
     let output = run(&rig, "(trap '' TERM HUP; sleep 996; true) & echo done").await;
     assert!(output.content.starts_with("[exit code 0]\ndone\n[1 process that was still running was ended: "));
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(begun.elapsed() < AT_ONCE);
     assert_eq!(rig.left(), 0);
 }
 

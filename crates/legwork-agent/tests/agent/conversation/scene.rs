@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The machine.
 pub struct Machine {

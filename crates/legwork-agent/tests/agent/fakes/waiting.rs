@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Lets everything else go on until `is_so`.
 pub async fn until(mut is_so: impl FnMut() -> bool) {

@@ -3,7 +3,10 @@
 //! arrived when all is over.
 //!
 //! Time is paused, so that a world takes no time but what its store needs. A seed decides what people do and what goes
-//! wrong; the order in which tasks of one moment run is the runtime's.
+//! wrong. In memory it decides everything: the runtime has one thread and takes up tasks in the order in which they are woken, and
+//! nothing wakes them in an order that is chance's. So whoever waits here for one thing together with others does so by `biased`
+//! selects and by `Notify`, and not by clones of a `watch` receiver, which are woken in any order. Over files the threads of the
+//! stores have a say in what comes first.
 
 mod calls;
 mod figures;

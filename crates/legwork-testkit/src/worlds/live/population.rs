@@ -53,6 +53,7 @@ impl World {
         let sees = other.sees_gone(&late.owner);
         pin!(sees);
         let judged = tokio::select! {
+            biased;
             judged = &mut sees => judged,
             // Deadline: it stands still for so long.
             () = sleep(Duration::from_secs(seconds)) => {

@@ -47,15 +47,16 @@ pub(super) struct Process {
     /// None once it has ended.
     engine: Option<Engine>,
     sessions: JoinSet<()>,
-    /// Whether its sessions are to be closed; written here, read by them.
-    closing: watch::Sender<bool>,
+    /// Whether a session is to be closed, one for each of them: they hear of it in the order in which they were opened. Written
+    /// here, read by them.
+    closing: Vec<watch::Sender<bool>>,
 }
 
 impl Process {
     /// The `n`-th process of a world: its engine, without any work.
     pub(super) async fn start(weather: Weather, n: u32) -> Process {
         let owner = owner(n);
-        let clock = Clock::start_beside(wall::read);
+        let clock = wall::clock();
         let bits = weather.clone();
         let front = Front::default();
         let wiring = Wiring {
@@ -70,7 +71,7 @@ impl Process {
         let engine = Engine::start(options(&weather), wiring).await.expect("the weather is good at a start");
         let (handle, sessions) = (engine.handle(), JoinSet::new());
         front.open(handle.clone());
-        let (held, still_until, closing) = (Vec::new(), None, watch::Sender::new(false));
+        let (held, still_until, closing) = (Vec::new(), None, Vec::new());
         let engine = Some(engine);
         Process {
             number: n,
@@ -126,7 +127,9 @@ impl Process {
         self.weather.shared().figures.waited += u64::from(has_waited);
         self.held.push(id.clone());
         let session = Session::new(self.weather.clone(), id, self.owner.id.clone(), self.handle.clone());
-        self.sessions.spawn(session.live(self.closing.subscribe()));
+        let (closing, told) = watch::channel(false);
+        self.closing.push(closing);
+        self.sessions.spawn(session.live(told));
     }
 
     /// Whether another one has let its lease run out. Takes at least three periods of the lease when it has.
@@ -177,7 +180,9 @@ impl Process {
             }
             None => {}
         }
-        self.closing.send_replace(true);
+        for closing in &self.closing {
+            closing.send_replace(true);
+        }
         while let Some(closed) = self.sessions.join_next().await {
             closed.expect("BUG: a session panicked");
         }

@@ -2,6 +2,7 @@
 //! lives on a thread of its own, and so does its clock.
 
 use legwork_core::time::Timestamp;
+use legwork_engine::Clock;
 use std::cell::Cell;
 use tokio::time::Instant;
 
@@ -19,6 +20,12 @@ thread_local! {
 pub(super) fn begin() {
     BEGAN.set(Some(Instant::now()));
     TURNED.set(0);
+}
+
+/// Both clocks of the processes of this world. They count from its beginning, so that the machine's clock has no say in when within
+/// a millisecond something is due.
+pub(super) fn clock() -> Clock {
+    Clock::counting_from(BEGAN.get().unwrap_or_else(Instant::now), read)
 }
 
 /// What it shows.

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct Ended {
     /// The exit code; -1 after a signal that nobody handled.
     pub code: i32,
-    /// From the moment on when the test began to wait.
+    /// From the moment on when the test began to wait, as far as the machine gave the test its turns.
     pub took: Duration,
     /// From the start on.
     pub lived: Duration,

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::ended::Ended;
-use super::waiting::{PATIENCE, until, within};
+use super::waiting::{PATIENCE, Turns, until, within};
 
 /// What a kill came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,14 +107,17 @@ impl Running {
     /// Waits for its end. `took` counts from now on.
     #[track_caller]
     pub fn wait(mut self) -> Ended {
-        let waited_from = Instant::now();
-        let status = within(PATIENCE, || self.child.try_wait().expect("a child of ours can be waited for"));
+        let mut turns = Turns::begin();
+        let status = within(PATIENCE, || {
+            turns.count();
+            self.child.try_wait().expect("a child of ours can be waited for")
+        });
         let Some(status) = status else {
             panic!("legwork did not end within {PATIENCE:?}; stderr: {}", self.stderr());
         };
         Ended {
             code: status.code().unwrap_or(-1),
-            took: waited_from.elapsed(),
+            took: turns.took(),
             lived: self.started.elapsed(),
             stdout: self.stdout.rest(),
             stderr: self.stderr.rest(),

@@ -4,7 +4,7 @@
 use legwork_testkit::server::{Protocol, Script, ScriptedServer, Scripts, call, say};
 use serde_json::json;
 
-use crate::harness::{Home, KEY};
+use crate::harness::{Ended, Home, KEY};
 
 #[test]
 fn every_protocol_can_be_named_and_is_spoken() {
@@ -31,14 +31,27 @@ fn local(protocol: Protocol) -> ScriptedServer {
     ScriptedServer::start(Scripts::default().speaks([protocol]).otherwise(Script::always(say("found"))))
 }
 
+/// A server is looked for no longer than 300 ms, in which a busy machine may not come to it: then the program is started again.
+fn once_found(start: impl Fn() -> Ended) -> Ended {
+    const STARTS_MAX: usize = 20;
+    let mut ended = start();
+    for _ in 1..STARTS_MAX {
+        if ended.code != 3 {
+            break;
+        }
+        ended = start();
+    }
+    ended
+}
+
 #[test]
 fn a_server_on_this_machine_is_found_where_no_model_is_configured() {
     let cases = [(Protocol::Ollama, "ollama/"), (Protocol::OpenAiChat, "openai-compatible/")];
     for (protocol, provider) in cases {
         let home = Home::without_model();
         let server = local(protocol);
-        let order = home.legwork(&["run", "any"]);
-        let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin()).run();
+        let order = || home.legwork(&["run", "any"]).env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin());
+        let ended = once_found(|| order().run());
         assert_eq!((ended.code, ended.stdout.trim()), (0, "found"), "{ended}");
         let told = format!("no model is configured: {provider}");
         assert!(ended.stderr.contains(&told) && ended.stderr.contains(&server.origin()), "{ended}");
@@ -50,8 +63,11 @@ fn a_server_on_this_machine_is_found_where_no_model_is_configured() {
 fn k29_a_server_that_was_found_gets_no_key() {
     let home = Home::without_model();
     let server = local(Protocol::Ollama);
-    let order = home.legwork(&["run", "any"]).env("LEGWORK_API_KEY", KEY).env("OPENAI_API_KEY", KEY);
-    let ended = order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin()).run();
+    let order = || {
+        let order = home.legwork(&["run", "any"]).env("LEGWORK_API_KEY", KEY).env("OPENAI_API_KEY", KEY);
+        order.env("LEGWORK_MODEL_LOCAL_SERVERS", &server.origin())
+    };
+    let ended = once_found(|| order().run());
     assert_eq!(ended.code, 0, "{ended}");
     let log = server.log();
     let mut headers = log.entries().iter().flat_map(|entry| &entry.headers);

@@ -85,6 +85,7 @@ fn k13_inv_12_nothing_but_a_stop_ends_a_subagent_and_its_result_is_told_once() {
 
     screen.press("think long").press(ENTER);
     server.gate("thought").wait_waiting(1);
+    screen.wait_for_turn("think long");
     screen.press(INTERRUPT);
     screen.wait_for("stopped");
     until("the turn to be cut", || (server.gate("thought").waiting() == 0).then_some(()));

@@ -120,7 +120,7 @@ impl Book {
         let asked = batch.tasks.len();
         let to_tasks = || match asked {
             0 => Some(Refusal::Empty),
-            _some => self.capacity.objection(asked, &self.load()),
+            _some => self.capacity.objection(asked, &self.load_before(batch.lineage.parent.as_ref())),
         };
         self.objection_to(&batch.lineage).or_else(to_tasks)
     }
@@ -141,11 +141,16 @@ impl Book {
         }
     }
 
-    fn load(&self) -> Load {
+    /// What there is already, for a call of this caller.
+    fn load_before(&self, caller: Option<&ChildId>) -> Load {
         let running = self.slots_used + self.returning.len();
         Load {
             // Where one is to run alone no slot is free.
-            running: if self.waits_for_suspects() { running.max(self.options.children_max) } else { running },
+            running: if self.waits_for_suspects(caller) {
+                running.max(self.options.children_max)
+            } else {
+                running
+            },
             waiting: self.queue.len(),
             calls: self.delegations.values().filter(|delegated| delegated.is_in_background()).count(),
             is_admitted: false,
@@ -251,7 +256,7 @@ impl Book {
             Reach::Joined => return,
             Reach::Push | Reach::History => {}
         }
-        let mut load = self.load();
+        let mut load = self.load_before(accepted.lineage.parent.as_ref());
         for unit in &mut accepted.units {
             unit.inline = self.capacity.place(&load) == Placement::Inline;
             if unit.inline && !load.is_admitted {

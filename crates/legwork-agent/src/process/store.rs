@@ -22,7 +22,7 @@ static MINE: OnceLock<String> = OnceLock::new();
 /// one stays.
 ///
 /// # Errors
-/// When the file cannot be looked at; nothing is told apart then.
+/// When the file cannot be looked at; nothing that names a database is ended then.
 pub fn work_with(database: &Path) -> io::Result<()> {
     let file = fs::metadata(database)?;
     MINE.get_or_init(|| format!("{PREFIX}{:x}-{:x}", file.dev(), file.ino()));

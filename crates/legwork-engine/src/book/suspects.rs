@@ -45,9 +45,11 @@ impl Book {
         self.suspects.all.iter().any(holds_slot)
     }
 
-    /// Whether what comes now waits for a suspect, whatever slots there are.
-    pub(super) fn waits_for_suspects(&self) -> bool {
-        self.suspects.waiting() > 0 || self.is_one_alone()
+    /// Whether what `caller` asks for now waits for a suspect, whatever slots there are. The one that runs alone gives its own
+    /// slot to those that it sends out.
+    pub(super) fn waits_for_suspects(&self, caller: Option<&ChildId>) -> bool {
+        let is_suspect = caller.is_some_and(|caller| self.suspects.all.contains(caller));
+        self.suspects.waiting() > 0 || self.is_one_alone() && !is_suspect
     }
 
     /// Whether this child, which wants its slot again, may have it.

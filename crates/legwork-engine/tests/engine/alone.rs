@@ -197,38 +197,40 @@ async fn k08_a_call_that_would_wait_for_a_suspect_is_refused_where_calls_do_not_
     scene.joined(&accepted).await;
 }
 
-/// One that waits for its own children stands in nobody's way, and comes back when it is alone again.
+/// One that waits for its own children stands in nobody's way, and comes back when it is alone again. It may send them out
+/// also where calls do not wait.
 #[tokio::test(start_paused = true)]
 async fn k08_inv_15_a_suspect_that_waits_for_its_children_comes_back_when_nothing_else_is_at_work() {
-    let memory = MemoryStore::new();
-    let scene = Scene::over(memory.clone(), DEAD, options(3)).await;
-    scene.store.close();
-    let call = batch(&["tree 1 1 told"]);
-    let accepted = tokio::join!(scene.handle.dispatch(call), async {
-        scene.store.until_arrived(1).await;
-        scene.store.let_one_pass();
-    });
-    let ticket = accepted.0.expect("it is accepted");
-    scene.troupe.until(|counts| counts.came == 1).await;
-    drop(scene);
-    for n in 1..ALONE_FROM {
-        // It dies before anything is stored of what it delegates.
-        let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
+    for at_capacity in [AtCapacity::Queue, AtCapacity::Reject] {
+        let memory = MemoryStore::new();
+        let scene = Scene::over(memory.clone(), DEAD, options(3)).await;
         scene.store.close();
-        scene.store.let_one_pass();
-        assert_eq!(scene.recover(&Orphans::All).await.resumed, 1);
+        let call = batch(&["tree 1 1 told"]);
+        let accepted = tokio::join!(scene.handle.dispatch(call), async {
+            scene.store.until_arrived(1).await;
+            scene.store.let_one_pass();
+        });
+        let ticket = accepted.0.expect("it is accepted");
         scene.troupe.until(|counts| counts.came == 1).await;
+        drop(scene);
+        for n in 1..ALONE_FROM {
+            // It dies before anything is stored of what it delegates.
+            let scene = Scene::over(memory.clone(), DEAD + n, options(3)).await;
+            scene.store.close();
+            scene.store.let_one_pass();
+            assert_eq!(scene.recover(&Orphans::All).await.resumed, 1);
+            scene.troupe.until(|counts| counts.came == 1).await;
+        }
+        let (scene, _) = process(&memory, ALONE_FROM, Options { at_capacity, ..options(3) }).await;
+        scene.troupe.until(|counts| counts.parked == 1 && counts.here.len() == 2).await;
+        let beside = scene.dispatch(&["until done"]).await;
+        scene.troupe.until_here("until done").await;
+        scene.troupe.say("told");
+        scene.troupe.until(|counts| counts.here.len() == 2).await;
+        scene.pass(LONG).await;
+        assert_eq!(scene.outcomes(&ticket).await, [None], "another one is at work still");
+        scene.troupe.say("done");
+        scene.joined(&beside).await;
+        assert_eq!(scene.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
     }
-    let scene = Scene::over(memory.clone(), DEAD + ALONE_FROM, options(3)).await;
-    assert_eq!(scene.recover(&Orphans::All).await.resumed, 1);
-    scene.troupe.until(|counts| counts.parked == 1 && counts.here.len() == 2).await;
-    let beside = scene.dispatch(&["until done"]).await;
-    scene.troupe.until_here("until done").await;
-    scene.troupe.say("told");
-    scene.troupe.until(|counts| counts.here.len() == 2).await;
-    scene.pass(LONG).await;
-    assert_eq!(scene.outcomes(&ticket).await, [None], "another one is at work still");
-    scene.troupe.say("done");
-    scene.joined(&beside).await;
-    assert_eq!(scene.joined(&ticket).await.children[0].outcome(), Some(Outcome::Succeeded));
 }

@@ -109,14 +109,14 @@ impl kernel::Work for Product<'_> {
         let matrix = self.matrix;
         let tiles =
             matrix.quants.chunks_exact(matrix.cols / 2).zip(matrix.scales.chunks_exact(matrix.blocks()));
-        for (tile, weights) in tiles.enumerate() {
+        for (tile, (quants, scales)) in tiles.enumerate() {
             let mut token = 0;
             while token + GROUP <= self.activations.len() {
-                self.tile::<K, GROUP>(kernel, weights, [tile, token]);
+                self.tile::<K, GROUP>(kernel, quants, scales, [tile, token]);
                 token += GROUP;
             }
             while token < self.activations.len() {
-                self.tile::<K, 1>(kernel, weights, [tile, token]);
+                self.tile::<K, 1>(kernel, quants, scales, [tile, token]);
                 token += 1;
             }
         }

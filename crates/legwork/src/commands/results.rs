@@ -162,7 +162,12 @@ impl<'a> Sought<'a> {
             Some(signals) => drop(signals.unless_insisted(noting).await),
             None => noting.await,
         }
-        printed?;
+        if printed?.is_none() && stdout::goes_nowhere() {
+            stderr::tell(&format!(
+                "note: stdout is thrown away; `legwork results {}` prints them again",
+                self.id
+            ));
+        }
         Ok(signals.and_then(|signals| signals.told()).map_or_else(|| outcomes.exit(), Asked::exit))
     }
 

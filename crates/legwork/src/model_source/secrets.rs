@@ -16,14 +16,15 @@ pub(super) fn known(environment: &Environment, settings: &Settings) -> Vec<Strin
     held.chain(values).map(|text| text.trim().to_owned()).collect()
 }
 
-/// Whether a variable with this name holds a key by all that people call keys. A word of it is looked at, not a part of one:
-/// `MONKEY_DIR` is a folder.
+/// Whether a variable with this name holds a key by all that people call keys: a word of it ends as such a name does, unless it
+/// is one of those that only sound so, as in `MONKEY_DIR`.
 fn speaks_of_a_key(name: &str) -> bool {
-    const WORDS: [&str; 5] = ["KEY", "KEYS", "PAT", "CREDENTIAL", "CREDENTIALS"];
-    const ENDS: [&str; 7] = ["TOKEN", "TOKENS", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "ACCESSKEY"];
+    const ENDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+    const OTHERS: [&str; 5] = ["MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY"];
     let name = name.to_ascii_uppercase();
-    let mut words = name.split('_').map(|word| word.trim_end_matches(|letter: char| letter.is_ascii_digit()));
-    words.any(|word| WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end)))
+    let words = name.split('_').map(|word| word.trim_end_matches(|letter: char| letter.is_ascii_digit()));
+    let mut words = words.map(|word| word.strip_suffix('S').unwrap_or(word));
+    words.any(|word| word == "PAT" || ENDS.iter().any(|end| word.ends_with(end)) && !OTHERS.contains(&word))
 }
 
 #[cfg(test)]
@@ -40,10 +41,18 @@ mod tests {
             "MY_KEY2",
             "GH_PAT",
             "PGPASSWORD",
+            "OPENAIKEY",
+            "STRIPE_SECRETKEY",
+            "SSHKEY",
+            "CLIENT_SECRETS",
+            "DB_PASSWORDS",
+            "KEYS",
         ] {
             assert!(speaks_of_a_key(name), "{name}");
         }
-        for name in ["MONKEY_DIR", "KEYBOARD", "PATH", "TOKENIZERS_PARALLELISM", "XKB_DEFAULT_LAYOUT"] {
+        for name in
+            ["MONKEY_DIR", "MONKEYS", "KEYBOARD", "PATH", "TOKENIZERS_PARALLELISM", "XKB_DEFAULT_LAYOUT"]
+        {
             assert!(!speaks_of_a_key(name), "{name}");
         }
     }

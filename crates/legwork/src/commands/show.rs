@@ -62,8 +62,9 @@ async fn delegation(looking: &Looking<'_>, record: &DelegationRecord) -> Result<
     for place in 0..accepted.units.len() {
         units.push(unit_body(looking, record, place).await?);
     }
+    let seen = sight(record);
     let children: Vec<Value> =
-        (0..record.children.len()).map(|index| child_body(looking, record, index)).collect();
+        (0..record.children.len()).map(|index| child_body(looking, record, index, seen)).collect();
     let ledger: Vec<&LedgerLine> = record.deliveries.iter().flat_map(|delivery| &delivery.ledger).collect();
     Ok(json!({
         "kind": "delegation",
@@ -87,7 +88,9 @@ async fn delegation(looking: &Looking<'_>, record: &DelegationRecord) -> Result<
 async fn unit(looking: &Looking<'_>, record: &DelegationRecord, place: usize) -> Result<Value, CliError> {
     let mut body = unit_body(looking, record, place).await?;
     let indexes = &record.accepted.units[place].task_indexes;
-    let children: Vec<Value> = indexes.iter().map(|&index| child_body(looking, record, index)).collect();
+    let seen = sight(record);
+    let children: Vec<Value> =
+        indexes.iter().map(|&index| child_body(looking, record, index, seen)).collect();
     let ids: Vec<ChildId> = indexes.iter().map(|&index| record.children[index].id.clone()).collect();
     merge(
         &mut body,
@@ -109,7 +112,7 @@ async fn child(
     record: &DelegationRecord,
     task_index: usize,
 ) -> Result<Value, CliError> {
-    let mut body = child_body(looking, record, task_index);
+    let mut body = child_body(looking, record, task_index, sight(record));
     let id = record.children[task_index].id.clone();
     let steers = steers::of(looking.store, slice::from_ref(&id)).await?;
     let (steps, unreadable) = match looking.store.steps(&Actor::Child(id)).await {
@@ -212,7 +215,7 @@ async fn sentence(
     Ok(sentence)
 }
 
-fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usize) -> Value {
+fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usize, sight: Sight) -> Value {
     let mut child = record.children[task_index].clone();
     handed_over::look_for(&mut child, &record.owner);
     let key = looking.keys.missing(record, task_index).map(|source| format!("the key in {source}"));
@@ -223,7 +226,7 @@ fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usiz
         "model": record.accepted.model_of(task_index),
         "group": record.accepted.tasks[task_index].group,
         "state": child.state.as_str(),
-        "waits_for": key.or_else(|| ps::awaited(&child, sight(record))),
+        "waits_for": key.or_else(|| ps::awaited(&child, sight)),
         "started_at": child.started_at,
         "ended_at": child.ended_at,
         "transcript": record.accepted.transcripts.get(task_index),
@@ -231,7 +234,8 @@ fn child_body(looking: &Looking<'_>, record: &DelegationRecord, task_index: usiz
     })
 }
 
-/// How the clocks of running children are seen from here.
+/// How the clocks of running children are seen from here. That reads what the system knows of their process, so it is asked for
+/// once and not for each of them.
 fn sight(record: &DelegationRecord) -> Sight {
     let liveness = match record.is_settled() {
         true => Liveness::Dead,
